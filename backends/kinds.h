@@ -54,7 +54,7 @@ struct tnd_profiles {
  *  that is too long or in the list already, or beyond the capacity. */
 void tnd_profiles_add(struct tnd_profiles *profiles, const struct tandem_backend_api *api,
                       int index, const struct tandem_backend_api *const *kinds);
-/** Those of the first device of each kind of this build. Any thread. */
+/** Profiles of the first device of each kind of this build. Any thread. */
 const struct tnd_profiles *tnd_profiles_built_in(void);
 /** The profile of that name; for "NAME@DEVICE", whose device is not in the list, `out` is made from
  *  the profile of the kind's first device. False when there is none. */

@@ -76,7 +76,7 @@ const char *tnd_cpu_unknown_level(void);
 /** "scalar", "avx2", "avx2+vnni", "avx512", "avx512+vnni+bf16", "neon+dotprod", ... Static. */
 const char *tnd_cpu_isa_name(uint32_t features);
 
-/** Those of `features` that kernels use: what the levels of base/isa-list.h that they reach need.
+/** The subset of `features` that kernels use: what levels of base/isa-list.h that it reaches need.
  *  What no kernel is written for is not among them. */
 uint32_t tnd_cpu_used(uint32_t features);
 

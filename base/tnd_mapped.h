@@ -38,8 +38,9 @@ bool tnd_mapped_has_faults(void);
 /** FILE when these bytes lie, in part, where a fault was met: what was read of them were zeros.
  *  Any thread. */
 enum tandem_status tnd_mapped_check(const void *data, size_t bytes, struct tandem_error *error);
-/** The same for a whole mapping, given by its first byte; FILE also when its file has been changed
- *  or replaced since. Reads the last byte when the guard is there, to meet a fault now. */
+/** As tnd_mapped_check, for a whole mapping that is given by its first byte; FILE also when its
+ *  file has been changed or replaced since. Reads the last byte when the guard is there, to meet a
+ *  fault now. */
 enum tandem_status tnd_mapped_check_file(const void *data, struct tandem_error *error);
 
 #endif

@@ -104,7 +104,7 @@ static enum tandem_status join_all(tandem_source *source, int64_t experts, struc
     return TANDEM_OK;
 }
 
-/* Those that were joined leave the list; what is left over is refused by name later. */
+/* Takes experts that were joined off the list; what is left over is refused by name later. */
 static void drop_single(tandem_source *source, int64_t experts)
 {
     struct expert_name name;

@@ -79,7 +79,7 @@ static const char *behind(const char *name, const char *const beginnings[], size
     return NULL;
 }
 
-/* Of a tensor of the text, what a file of the text alone calls it. */
+/* Name of a tensor of the text as a file of the text alone has it. */
 static bool map_part(const char *name, char *out, size_t capacity)
 {
     static const char *const texts[] = {"language_model.model.", "language_model.",

@@ -26,7 +26,7 @@ bool tnd_hf_is_of_other_parts(const char *member);
 
 /** What a name of a file becomes in the GGUF convention; false: nobody needs the tensor. */
 typedef bool tnd_hf_name_map(const char *name, char *out, size_t capacity);
-/** Of a model of text (NULL), or of the text of such a one. */
+/** Names of a model of text (NULL), or of the text inside such a model. */
 tnd_hf_name_map *tnd_hf_names_of(const struct tnd_hf_whole *whole);
 
 #endif

@@ -160,7 +160,7 @@ static bool holds(const struct tnd_mix *mix, enum when when, int64_t layer)
     }
 }
 
-/* Of a tensor of a block. */
+/* Type that the rules of a mix give a tensor of a block. */
 static enum tandem_type type_by_rules(const struct tnd_mix *mix,
                                       const struct tandem_source_tensor *tensor)
 {
@@ -176,7 +176,7 @@ static enum tandem_type type_by_rules(const struct tnd_mix *mix,
             break;
         }
     }
-    /* Those below 3 bits and MXFP4_MOE know no more. */
+    /* Mixes below 3 bits and MXFP4_MOE have no further rules. */
     if (row->output == TANDEM_TYPE_Q5_K && mix->number != MIX_IQ3_XXS) {
         return type;
     }

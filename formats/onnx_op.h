@@ -90,17 +90,17 @@ bool tnd_onnx_check_output(struct tnd_net *net, const struct tnd_onnx_graph *gra
     X(flow)       /* branches and loops */                                                         \
     X(sequence)   /* sequences and optionals */                                                    \
     X(ngram)      /* groups of numbers in rows */
-/** Those of the domain com.microsoft. */
+/** Families of operators of the domain com.microsoft. */
 #define TND_ONNX_MICROSOFT(X)                                                                      \
     X(microsoft)           /* what its optimiser writes */                                         \
     X(microsoft_attention) /* attention, and rotary embedding */                                   \
     X(microsoft_quant)     /* what its quantiser writes */                                         \
     X(microsoft_recurrent) /* layers with integer weights */
-/** Those of the domain ai.onnx.ml. */
+/** Families of operators of the domain ai.onnx.ml. */
 #define TND_ONNX_ML(X)                                                                             \
     X(ml)      /* linear models, scalers, encoders */                                              \
     X(ml_tree) /* ensembles of trees */
-/** Those of the domain ai.onnx.preview. */
+/** Families of operators of the domain ai.onnx.preview. */
 #define TND_ONNX_PREVIEW(X)           X(preview) /* attention with graphs of its own */
 #define TND_ONNX_FAMILY_DECLARE(name) extern const struct tnd_onnx_op tnd_onnx_##name[];
 TND_ONNX_FAMILIES(TND_ONNX_FAMILY_DECLARE)

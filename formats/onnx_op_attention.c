@@ -203,7 +203,7 @@ static int mask(struct tnd_onnx_call *call, int scores)
                             tnd_net_cast(call->net, given, tnd_onnx_type_of(call, scores)));
 }
 
-/* Of each row, in a precision; a row that sees no key gives zeros. */
+/* Softmax of each row, in a precision; a row that sees no key gives zeros. */
 static int softmax(struct tnd_onnx_call *call, int x, enum tandem_dtype precision)
 {
     struct tnd_net *net = call->net;

@@ -528,7 +528,7 @@ static int default_of(struct tnd_onnx_call *call, int values)
                         tnd_onnx_type_of(call, values));
 }
 
-/* Of a key that is there twice the last one counts. */
+/* Where a key is there twice the last one counts. */
 static void build_label_encoder(struct tnd_onnx_call *call)
 {
     static const char *const of_keys[] = {"keys_floats", "keys_int64s", "keys_tensor",

@@ -136,8 +136,8 @@ static bool known_activation(struct tnd_onnx_call *call, const char *name, struc
     return false;
 }
 
-/* Those of all directions: as the node says, or as the layer is known for. Lists of numbers have
- * one for each activation that takes one, in their order. */
+/* Activations of all directions: as the node says, or the layer's usual ones. Lists of numbers
+ * have one for each activation that takes one, in their order. */
 static bool read_activations(struct tnd_onnx_call *call, struct layer *layer)
 {
     static const char *const usual[][MAX_ACTIVATIONS] = {
@@ -489,7 +489,7 @@ static void give(struct tnd_onnx_call *call, int i, const int *values, int n, in
     }
 }
 
-/* Of no steps, or no texts: the states are those of the beginning. */
+/* Without steps, or without texts, the states are those of the beginning. */
 static void give_nothing(struct tnd_onnx_call *call, const struct layer *layer)
 {
     const bool is_batch_first = layer->is_batch_first;

@@ -28,7 +28,8 @@ static const cJSON *member(const cJSON *object, const char *key)
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-/* Of a template for two texts: end tokens between them, and nothing else; 0: another template. */
+/* End tokens that a template for two texts has between them, with nothing else there; 0: it is
+ * another template. */
 static int count_between(const cJSON *pair, const char *last, bool *out_tells)
 {
     const cJSON *item = NULL;

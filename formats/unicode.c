@@ -247,7 +247,8 @@ static void change_case(utf8proc_int32_t (*change)(utf8proc_int32_t), const char
         utf8proc_uint8_t changed[4];
         const utf8proc_int32_t point = (utf8proc_int32_t)code_point(text + at, length);
         const utf8proc_ssize_t made = utf8proc_encode_char(change(point), changed);
-        /* Of both tables of SpecialCasing.txt what every language has: i and a dot above; SS. */
+        /* The entries of both tables of SpecialCasing.txt that hold for every language: i and a
+         * dot above; SS. */
         if (point == 0x130 && change == utf8proc_tolower) {
             tnd_text_add(out, "i\xcc\x87");
         } else if (point == 0xdf && change == utf8proc_toupper) {

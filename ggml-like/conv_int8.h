@@ -33,7 +33,7 @@ enum tnd_int8_result {
     TND_INT8_U8   /* in uint8_t */
 };
 
-/** Of each filter, and of those that fill up a panel (zeros). */
+/** What finishing the sums of a filter needs; filters that only fill up a panel have zeros. */
 struct tnd_int8_filter {
     int32_t zero_w; /* of the weights as they are packed */
     int32_t sum_w;  /* of all weights, as they are packed */
@@ -91,7 +91,7 @@ tandem_tensor *tnd_build_conv_int8(tandem_context *context, const struct tnd_con
 void tnd_int8_write(struct tandem_tensor *node, int64_t at, int64_t sum,
                     const struct tnd_int8_filter *filter);
 
-/** Of a node: its zero point of x as if x were uint8_t (plus 128 where it is not). */
+/** Zero point of x of a node's convolution, as if x were uint8_t (plus 128 where it is int8_t). */
 int32_t tnd_int8_zero_x(const struct tandem_tensor *node);
 
 /** Where place `at` of the result sees tap `tap` (one index a dimension): the number of the place

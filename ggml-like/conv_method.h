@@ -46,7 +46,7 @@ struct tnd_conv;
 struct tandem_tensor;
 /** The shape of a convolution as its kernels see it. */
 struct tnd_conv_shape tnd_conv_shape_from(const struct tnd_conv *conv, bool is_followed);
-/** That of a node of direct sums; false: it is another one. */
+/** The shape of the convolution that a node computes by direct sums; false: it is another node. */
 bool tnd_conv_node_shape(const struct tandem_tensor *node, struct tnd_conv_shape *out);
 
 /** Multiply-adds of direct sums over all images. */

@@ -26,7 +26,7 @@ struct tnd_product_int8 {
     bool has_zeros[2]; /* zero points of x and of w that operands hold, in this order */
 };
 
-/** Of a node. */
+/** What a node's product needs beside its operands. */
 static inline const struct tnd_product_int8 *tnd_product_int8_of(const struct tandem_tensor *node)
 {
     return (const struct tnd_product_int8 *)node->params.conv_int8;
@@ -41,7 +41,7 @@ tandem_tensor *tnd_build_product_int8(tandem_context *context,
                                       tandem_tensor *w, tandem_tensor *filters,
                                       tandem_tensor *zero_x, tandem_tensor *zero_w);
 
-/** Of a node: its zero points of x and w, as integers of their types. */
+/** Zero points of x and w of a node's product, as integers of their types. */
 int32_t tnd_product_int8_zero_x(const struct tandem_tensor *node);
 int32_t tnd_product_int8_zero_w(const struct tandem_tensor *node);
 

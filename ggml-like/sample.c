@@ -264,8 +264,9 @@ static uint64_t part(uint64_t a, uint64_t b, bool is_up)
     return whole + (is_up && a * b != 0);
 }
 
-/* Of m candidates that weigh something, those that share and least leave. `sum`: what all weigh,
- * also those that are not here; 0: these are all. */
+/* Keeps those of m candidates of positive weight that the settings `share` (top-p) and `least`
+ * (min-p) leave. `sum`: the weight of all candidates, also of those that are not in the list; 0:
+ * the list has all. */
 static int64_t keep_weighed(const struct tandem_sample_settings *settings, int64_t m, uint64_t sum,
                             struct tnd_sample_memory *memory)
 {

@@ -24,8 +24,8 @@ double tnd_conv_few_gain(const struct tnd_conv *conv);
  *  where transformed tiles would go through memory, or the method is none. */
 double tnd_conv_winograd_gain(const struct tnd_conv *conv);
 
-/* Of each method, in graph/lower_*.c: whether there is it for a convolution, and how a node is
- * lowered. The second may change `conv`, which is not yet used. */
+/* Two functions of each method, in graph/lower_*.c: whether it can compute a convolution, and how
+ * it lowers one to a node. The second may change `conv`, which has not been used by then. */
 #define TND_CONV_METHOD_DECLARE(name, text, function)                                              \
     bool tnd_conv_may_##function(const struct tnd_conv *conv, bool for_device);                    \
     enum tandem_status tnd_lower_conv_##function(struct tnd_lowering *l, struct tnd_conv *conv,    \

@@ -166,7 +166,7 @@ void tnd_lower_window(struct tnd_lowering *l, const struct tnd_printed_window *w
 
 /* lower_device.c */
 void tnd_lower_print_pool(struct tnd_lowering *l, const struct tnd_work *job, tandem_tensor *node);
-/** Of a join or a gather, nothing for others. */
+/** Prints the source text of a join or a gather for devices; does nothing for other nodes. */
 void tnd_lower_print_move(struct tnd_lowering *l, const struct tnd_work *job, tandem_tensor *node);
 
 /* lower_ranges.c: every operation by the reference's kernel, over a range of one dimension */

@@ -79,7 +79,7 @@ static bool has_few_rows(const struct tnd_operand *w, int64_t rows)
     return rows <= FEW_ROWS && w->src >= 0 && w->view.strides[2] == 1 && !has_dense_rows(&turned);
 }
 
-/* The same for devices: sums of products of what lies where. */
+/* Source text for devices: sums of products of values where they lie. */
 static void print_few(struct tnd_lowering *l, const struct tnd_work *job, tandem_tensor *node)
 {
     const struct tnd_operand *x = &job->in[0];

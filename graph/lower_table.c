@@ -14,7 +14,8 @@ enum { BYTES = 256, NOTHING = -1 };
 
 /* ---- finding ---- */
 
-/* Of each value: the byte that it is a function of, and its 256 values. */
+/* What is known of a value: the byte value that it is a function of, and the function's 256
+ * results. */
 struct function {
     int of;           /* a base; NOTHING: it is none */
     bool is_reshaped; /* it was read in another shape on the way */

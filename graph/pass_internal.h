@@ -43,7 +43,8 @@ int tnd_pass_recognise(struct tnd_rewrite *rewrite, const struct tnd_net_node *n
 int tnd_pass_layout(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 int tnd_pass_affine(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);
 
-/** Of pass "strength": a cast to 8 bits behind views, or that gives bytes back (pass_bytes.c). */
+/** A rule of the pass "strength": a cast to 8 bits behind views, or one that gives bytes back
+ *  (pass_bytes.c). */
 int tnd_rule_to_byte(struct tnd_rewrite *rewrite, const struct tnd_net_node *cast, const int *in);
 /** Likewise: a product of values that were bytes in another order. */
 int tnd_rule_of_bytes(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in);

@@ -111,8 +111,8 @@ static struct tnd_batch_expected tell(const struct tnd_batch_times *times, int s
     return (struct tnd_batch_expected){us, error * us};
 }
 
-/* Of the size itself and of its nearest neighbours with at least this many batches; {0, 0}: there
- * are none. */
+/* What is expected for a size by its own batches and by those of its nearest neighbours that have
+ * at least `least` of them; {0, 0}: there are none. */
 static struct tnd_batch_expected tell_all(const struct tnd_batch_times *times, int64_t m,
                                           bool is_step, int least)
 {

@@ -288,7 +288,7 @@ static int probe(struct ahead *ahead, int room, int chosen)
     return room < PROBE ? room : PROBE;
 }
 
-/* Of one token by the draft model; 0: none, or not known. */
+/* Time of one token by the draft model; 0: there is none, or it is not known. */
 static double draft_token_us(const struct tnd_llama_draft *draft)
 {
     const tandem_session *by = asked(draft);

@@ -15,7 +15,7 @@ enum {
     CHUNK = 512 /* of them at once */
 };
 
-/* Of a sequence. */
+/* What the layer that predicts ahead has seen of a sequence. */
 struct shown {
     int64_t n_held; /* states that the layer has seen */
     int64_t next;   /* position of the first one that waits */

@@ -333,7 +333,7 @@ static unsigned kind_of_value(const struct tnd_json_value *value)
 
 /* ---- expressions ---- */
 
-/* Of the values that are listed, those of the right kind. */
+/* Alternatives of those listed values that are of the right kind. */
 static int32_t listed(struct tnd_schema *s, const struct tnd_schema_view *view,
                       const struct tnd_json_value *values, const struct tnd_json_value *constant)
 {

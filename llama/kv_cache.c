@@ -250,13 +250,13 @@ static size_t heads_bytes(const struct tnd_llama_kv_cache *cache, int64_t heads)
     return tandem_type_row_bytes(cache->type, cache->head_size) * (size_t)heads;
 }
 
-/* Of a cell, in a layer. */
+/* Bytes of a cell in a layer. */
 static size_t row_bytes(const struct tnd_llama_kv_cache *cache, int64_t layer)
 {
     return heads_bytes(cache, tnd_llama_kv_heads_of(cache, layer));
 }
 
-/* Of values that are transposed a cell has one of each row. */
+/* Where values are transposed, a cell has one value of each row. */
 static void clear_cell(const struct tnd_llama_kv_cache *cache, int64_t layer, bool is_value,
                        int64_t cell)
 {

@@ -359,8 +359,9 @@ static const bool *current_mask(tandem_sampler *sampler, bool *out_is_broken)
     return mask;
 }
 
-/* Of the original logits. A mask gives way where it leaves no token, but a grammar's does not: -1.
- * `out_kept`, `out_n`: NULL, or what was kept; `out_probability`: NULL, or of the token. */
+/* Chooses a token by the original logits. A mask gives way where it leaves no token, but a
+ * grammar's does not: -1. `out_kept`, `out_n`: NULL, or what was kept; `out_probability`: NULL, or
+ * the token's. */
 static int32_t choose(tandem_sampler *sampler, const float *given, uint64_t random,
                       int32_t *out_kept, int64_t *out_n, float *out_probability)
 {

@@ -35,13 +35,13 @@ struct tnd_sampler_request {
  *  allows no token, and for logits of another vocabulary. */
 bool tnd_sampler_request(tandem_sampler *sampler, int64_t vocabulary,
                          struct tnd_sampler_request *out);
-/** Of a token's logit. */
+/** A token's logit after the penalty for repeating it. */
 float tnd_sampler_weaken(float logit, float penalty);
 /** Uses up the random number of the last tnd_sampler_ask. */
 void tnd_sampler_took(tandem_sampler *sampler);
 /** tandem_sampler_sample, and the token's probability (NULL: not wanted). */
 int32_t tnd_sampler_choose(tandem_sampler *sampler, const float *logits, float *out_probability);
-/** Of what was kept, 0 to 1. */
+/** Probability of the chosen token among those that were kept, 0 to 1. */
 float tnd_sampler_probability(const struct tandem_sample_choice *choice);
 
 /** Whether a choice is one: FORMAT where a grammar that the text does not end by allowed none. */

@@ -157,7 +157,7 @@ enum tandem_status tnd_llama_session_of_part(tandem_model *part, tandem_model *p
                                              tandem_session **out_session,
                                              struct tandem_error *error);
 
-/** That the model writes texts: an encoder does not. Errors: UNSUPPORTED_BUILD. */
+/** Checks that the model writes texts: an encoder does not. Errors: UNSUPPORTED_BUILD. */
 enum tandem_status tnd_llama_check_writer(const tandem_session *session,
                                           struct tandem_error *error);
 /** MEMORY, said of a session. */
@@ -193,7 +193,7 @@ enum tandem_status tnd_llama_decode_begin(tandem_session *session,
  *  tandem_runtime_compute. */
 enum tandem_status tnd_llama_decode_end(tandem_session *session, struct tnd_llama_flight *flight,
                                         struct tandem_error *error);
-/** That entries are such as tandem_session_decode_batch wants. Errors: as that. */
+/** Checks entries as tandem_session_decode_batch does, and returns its errors. */
 enum tandem_status tnd_llama_check_entries(const tandem_session *session,
                                            const struct tandem_batch_entry *entries,
                                            int64_t n_entries, struct tandem_error *error);

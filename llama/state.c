@@ -67,7 +67,7 @@ static size_t cell_bytes(const tandem_session *session)
     return heads_bytes(session, all_heads(session));
 }
 
-/* Of this rank; one that has none keeps a cache of one head all the same. */
+/* Heads of keys of this rank; a rank without heads keeps a cache of one all the same. */
 static int64_t own_heads(const tandem_session *session)
 {
     const struct tnd_llama_shard *shard = session->model->shard;

@@ -172,7 +172,7 @@ static const struct line *fastest_at(const struct tnd_adapt *adapt, const struct
     return best;
 }
 
-/* Of a line at m if it took `us` there. */
+/* Relevance of a line at m if it took `us` there. */
 static double relevance_if(const struct tnd_adapt *adapt, const struct line *line, int64_t m,
                            double us)
 {

@@ -39,7 +39,7 @@ void tnd_sweep_state_between(struct tnd_sweep_state *sweep, const struct tnd_ref
     sweep->between.mean_us = fmax(sweep->between.mean_us, time->mean_us);
 }
 
-/* The same in a list; between may be missing. */
+/* The times before, between and after as a list; `between` may be missing. */
 static int times_of(const struct tnd_sweep_state *sweep, const struct tnd_reference_time *out[3])
 {
     int n = 0;

@@ -84,7 +84,7 @@ static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_run
 
 /* ---- a device in the way ---- */
 
-/* That a plan was looked at and has lost is no news: its verdict is. */
+/* A plan that was tried and has lost is no news: its verdict is. */
 static enum tandem_log_level late_level(tandem_runtime *runtime, const tandem_plan *plan)
 {
     struct tnd_arm_class one;

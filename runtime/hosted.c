@@ -90,7 +90,8 @@ enum tandem_status tandem_runtime_find_hosted(tandem_runtime *runtime,
     return tnd_results_write(&result, sizeof(result), "tandem_hosted_time", io_time, error);
 }
 
-/* Of both together: the mean by their numbers, and as spread what lies within each and between. */
+/* Joins two summaries of measurements: the mean by their numbers, and as spread what lies within
+ * each and between both. */
 static void join(struct tnd_hosted_time *io, const struct tnd_hosted_time *before)
 {
     const double a = fmin(before->count, MOST_KEPT);

@@ -89,7 +89,8 @@ static double ranked(const float *values, int n, int rank)
     return (double)sorted[rank];
 }
 
-/* Of an even number the lower one of the middle: what disturbs only slows down. */
+/* Median; the lower one of the two in the middle of an even number of values, since disturbances
+ * only slow down. */
 static double median(const float *values, int n)
 {
     return ranked(values, n, (n - 1) / 2);

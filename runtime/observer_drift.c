@@ -117,7 +117,7 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of n > 0 values, which are sorted. */
+/* Median of n > 0 values, which it sorts. */
 static float median_of(float *values, int n)
 {
     TND_ASSERT(n > 0);

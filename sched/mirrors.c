@@ -61,8 +61,8 @@ static bool is_range(const struct tnd_mirror *mirror, const char *begin, size_t 
     return mirror->begin == begin && mirror->bytes == bytes;
 }
 
-/* Of a root, or of a range of a weight; ranges of one weight may begin at the same byte. Asked in
- * each product, so no bytes are counted. */
+/* Finds the mirror of a root, or of a range of a weight; ranges of one weight may begin at the
+ * same byte. Called for each product, so no bytes are counted. */
 static struct tnd_mirror *find_at(const struct tnd_mirrors *mirrors, int slot,
                                   const struct tandem_tensor *root)
 {

@@ -78,9 +78,9 @@ static int rank_of(const struct tnd_cpu_row *row)
     return row->rank;
 }
 
-/* Of the whole machine, whatever this process may use of it: moving a process to other CPUs does
- * not make it another machine. Rows are sorted by core; numbers of the system do not count, only
- * what is shared. */
+/* Hash of the whole machine, whatever this process may use of it: moving a process to other CPUs
+ * does not make it another machine. Rows are sorted by core; the system's numbers of CPUs do not
+ * count, only what is shared. */
 static uint64_t hash_rows(const struct tnd_cpu_rows *rows)
 {
     uint64_t hash = 0;

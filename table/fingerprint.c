@@ -316,7 +316,7 @@ enum tandem_status tandem_table_check(const tandem_table *table, struct tandem_e
     return tnd_fingerprint_compare(&table->fingerprint, &machine, error);
 }
 
-/* Of two values that count as the same, the larger; an unknown one is the smallest. */
+/* Keeps the larger of two values that count as the same; an unknown one is the smallest. */
 static void merge_field(const struct tnd_fingerprint_field *field, struct tnd_fingerprint *to,
                         const struct tnd_fingerprint *from)
 {

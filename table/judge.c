@@ -85,8 +85,9 @@ static double noise_of(const struct tnd_reference_time *time)
     return time->fastest_us > 0 ? time->mean_us / time->fastest_us - 1.0 : 0.0;
 }
 
-/* Of the sweep that began with `when`; at least what any machine has. What the first second and the
- * last of it say: the slowest moment between says little about all the others. */
+/* Error of a single measurement in the sweep that began with `when`; at least what any machine
+ * has. Only the first second of a sweep and its last one are asked: the slowest moment between
+ * says little about all the others. */
 static double single_shot_of(const struct tandem_table *table, int64_t when)
 {
     double noise = TND_SINGLE_SHOT_ERROR;

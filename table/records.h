@@ -76,7 +76,7 @@ int tnd_record_compare_first(const struct tnd_record_kind *kind, const void *a, 
 /* ---- values ---- */
 
 const char *tnd_fact_text(const struct tnd_fact *fact, const void *record);
-/** Of a whole number, flag, choice or type. */
+/** Value of a fact that is a whole number, flag, choice or type. */
 int64_t tnd_fact_whole(const struct tnd_fact *fact, const void *record);
 void tnd_fact_set_whole(const struct tnd_fact *fact, void *record, int64_t value);
 double tnd_fact_real(const struct tnd_fact *fact, const void *record);

@@ -237,7 +237,7 @@ void tnd_layers_log(const struct tnd_layers *layers, const struct tnd_log *log, 
 {
     for (int i = 0; i < layers->n; i++) {
         const struct tnd_layer *layer = &layers->layers[i];
-        /* Of what was measured before a change only a part can be of use. */
+        /* Only a part of what was measured before a change can be of use. */
         bool is_whole = layer->error.status == TANDEM_OK || layer->origin == TND_LAYER_FORMER;
         /* Nobody named the file in the working directory: that it serves must be seen. */
         bool is_expected = is_whole && layer->origin != TND_LAYER_WORKING;

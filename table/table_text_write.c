@@ -445,7 +445,7 @@ static void print_row(struct tnd_text *text, const struct selection *chosen, con
     tnd_text_add_char(text, '\n');
 }
 
-/* Of all cells that are written; infinite where some have no times. */
+/* Time of all cells that are written; infinite where some have none. */
 static double all_us(const struct selection *chosen, const struct tnd_table_profile *profile)
 {
     double sum_us = 0;

@@ -168,8 +168,9 @@ struct tnd_conv_time {
 
 /* Bytes between ranks (docs/cluster.md). */
 struct tnd_link {
-    char kind[16];          /* "message" from an end to the other; "all-reduce", "all-gather" of
-                               all ranks: bytes that each has */
+    char kind[16]; /* "message" from an end to the other; "both directions": as many to it, at the
+                               same time; "all-reduce", "all-gather" of all ranks: bytes that each
+                               has */
     char transport[48];     /* "Open MPI v4.1.4" */
     int32_t ranks;          /* that take part */
     char from[80], to[80];  /* host and fingerprint; of all ranks: rank 0's, and "all" */

@@ -142,7 +142,8 @@ done
 # Links.
 for mpi in $mpis; do
     launch "$mpi" 2 "$build/mulmat-tune" bench --links -f "$work/links-$mpi.json" >"$work/out" 2>"$work/err"
-    grep -q 'all-reduce of 2 ranks' "$work/out" && [ "$(grep -c '"ranks"' "$work/links-$mpi.json")" = 3 ] && good ||
+    grep -q 'all-reduce of 2 ranks' "$work/out" && [ "$(grep -c '"ranks"' "$work/links-$mpi.json")" = 4 ] &&
+        grep -q '"beside": "links"' "$work/links-$mpi.json" && good ||
         bad "links, $mpi: $(tail -3 "$work/err")"
 done
 "$build/mulmat-tune" bench --links >"$work/out" 2>&1

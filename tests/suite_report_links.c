@@ -26,10 +26,16 @@ static void links_are_printed_with_latency_and_bandwidth(void)
     tnd_links_print(&text, table);
     check_int(text.n, 0);
     add_link(table, "message", "two", 1);
+    add_link(table, "both directions", "two", 2);
     add_link(table, "all-reduce", "all", 9);
+    const struct tnd_slowdown beside = {.backend = "cpu", .beside = "links", .factor = 1.25};
+    check_ok(tnd_table_add_slowdown(table, &beside));
     tnd_links_print(&text, table);
     check_contains(text.bytes, "links by strings");
-    check_contains(text.bytes, "one to two: latency 101.0 us, 0.909 GB/s at 1000000 bytes");
+    check_contains(text.bytes,
+                   "one to two: latency 101.0 us, 0.909 GB/s, 0.455 in both directions at once at "
+                   "1000000 bytes");
+    check_contains(text.bytes, "products take 1.25 times as long while messages come and go");
     check_contains(text.bytes, "all-reduce of 2 ranks");
     tnd_text_fini(&text);
     tandem_table_free(table);

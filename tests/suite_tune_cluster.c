@@ -279,6 +279,10 @@ static void times_of_layers_follow_from_the_slowest_rank(void)
     check_int(plan.bytes[0], 450);
     check_int(plan.bytes[1], 600);
     CU_ASSERT_TRUE(plan.fits);
+    ranks[1].beside = 1.5; /* its turns are longer by half of the time of what it receives */
+    tnd_cluster_time(&cluster, &plan);
+    CU_ASSERT_DOUBLE_EQUAL(plan.us[TND_FIT_PROMPT],
+                           4000 + 12000 + 200 + 3 * (12000 + 100 + 200) + 104, 2);
     plan.shares[0] = 0; /* samples alone; the other one is told, and sends logits. No plan */
     plan.shares[1] = 10;
     tnd_cluster_time(&cluster, &plan);
@@ -584,6 +588,16 @@ static void sums_follow_from_the_slowest_link(void)
     CU_ASSERT_EQUAL(tnd_cluster_sum_us(&cluster, all, 1, 30000), 0);
     cluster.is_medium = true; /* each of two messages waits for the other one */
     CU_ASSERT_DOUBLE_EQUAL(tnd_cluster_sum_us(&cluster, all, 2, 30000), 160 + 2 * adding_us, 0.1);
+    cluster.is_medium = false;
+    add_link(table, "both directions", "two", 2, 3); /* the way back takes from the way there */
+    CU_ASSERT_TRUE(tnd_cluster_links_of(table, "strings", ends, 3, links));
+    CU_ASSERT_DOUBLE_EQUAL(tnd_cluster_link_us(&links[1], 30000), 130, 0.1);
+    CU_ASSERT_DOUBLE_EQUAL(tnd_cluster_sum_us(&cluster, all, 2, 30000), 3 * 130 + 2 * adding_us,
+                           0.1);
+    CU_ASSERT_EQUAL(tnd_cluster_beside_of(table), 1);
+    const struct tnd_slowdown beside = {.backend = "cpu", .beside = "links", .factor = 1.25};
+    check_ok(tnd_table_add_slowdown(table, &beside));
+    CU_ASSERT_EQUAL(tnd_cluster_beside_of(table), 1.25);
     CU_ASSERT_FALSE(tnd_cluster_sum_of(table, "strings", "one", 3, &sum));
     add_link(table, "all-reduce", "all", 3, 9);
     cluster.has_sum = tnd_cluster_sum_of(table, "strings", "one", 3, &cluster.sum);

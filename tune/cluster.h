@@ -53,17 +53,20 @@ struct tnd_cluster_rank {
     char name[TND_CLUSTER_NAME];
     int64_t memory;   /* for weights, keys and values; 0: not known, and not asked for */
     bool is_left_out; /* its times are not known */
+    double beside;    /* products take this many times as long while messages come and go */
     struct tnd_cluster_curve curves[TND_FIT_PHASES][TND_FIT_PARTS];
-    /* Of all layers, the prompt in micro-batches; where ranks share a machine, beside the others */
+    /* Time of all layers, a prompt in micro-batches; where ranks share a machine, beside the
+     * others */
     double layers_us[TND_FIT_PHASES], layers_error_us[TND_FIT_PHASES];
-    /* Of all layers, and of the classifier, a token for each of a batch's texts, where the texts
-     * are in 1, 2, ... batches, and where ranks share a machine, beside the others */
+    /* Times of all layers, and of the classifier, for a token of each text, where the texts are in
+     * 1, 2, ... batches; where ranks share a machine, beside the others */
     double batch_us[TND_CLUSTER_BATCHES], batch_head_us[TND_CLUSTER_BATCHES];
 };
 
-/* Time of a message over its bytes, at 8, 64, ... */
+/* Time of a message over its bytes, at 8, 64, ...; and while as many bytes go the other way (0: not
+ * known, and counted as the same). */
 struct tnd_cluster_link {
-    double us[TND_CLUSTER_SIZES];
+    double us[TND_CLUSTER_SIZES], both_us[TND_CLUSTER_SIZES];
 };
 
 struct tnd_cluster {
@@ -91,8 +94,8 @@ struct tnd_cluster_plan {
     double move_us;                  /* mixed: of a prompt's, to bring keys and values to heads */
     int64_t bytes[TND_CLUSTER_MOST]; /* of ranks[i] */
     bool fits;
-    /* As many ranks by each other division, at best; 0: that is not possible, not wanted, or does
-     * not fit. */
+    /* Times of as many ranks by each other division, at best; 0: that is not possible, not wanted,
+     * or does not fit. */
     double other_us[TND_CLUSTER_DIVISIONS][TND_FIT_PHASES];
 };
 
@@ -134,14 +137,16 @@ double tnd_cluster_slowest_us(const struct tnd_cluster_duty *duties, int n_ranks
 
 /** A link of so much latency and bandwidth. */
 struct tnd_cluster_link tnd_cluster_link_of(double latency_us, double bytes_per_us);
-/** Fills links {n, n} with the messages of a transport that the table has, by the names of both
- *  ends {n} (record kind `link`); the slowest one of all stands for those that are missing. Returns
- *  whether there are any. */
+/** Fills links {n, n} with the messages of a transport that the table has, in one direction and
+ *  in both at once, by the names of both ends {n} (record kind `link`); the slowest one of all
+ *  stands for those that are missing. Returns whether there are any. */
 bool tnd_cluster_links_of(const struct tandem_table *table, const char *transport,
                           const char *const *ends, int n, struct tnd_cluster_link *out_links);
 /** The all-reduce of n ranks that was measured. Returns whether it was. */
 bool tnd_cluster_sum_of(const struct tandem_table *table, const char *transport, const char *end,
                         int n, struct tnd_cluster_link *out);
+/** What products take beside messages by the table, as in struct tnd_cluster_rank; 1: not known. */
+double tnd_cluster_beside_of(const struct tandem_table *table);
 /** Time of `bytes` on a link. */
 double tnd_cluster_link_us(const struct tnd_cluster_link *link, double bytes);
 /** Time of an all-reduce of `bytes` between ranks {n} by their messages, additions included, as
@@ -149,7 +154,7 @@ double tnd_cluster_link_us(const struct tnd_cluster_link *link, double bytes);
  *  segment of each, and then the sums of the others. */
 double tnd_cluster_reduce_us(const struct tnd_cluster *cluster, const int *ranks, int n,
                              double bytes, bool in_segments);
-/** The same of the one that is chosen, or as it was measured. */
+/** Time of an all-reduce: as it was measured, or of the way that cluster/communicator.c takes. */
 double tnd_cluster_sum_us(const struct tnd_cluster *cluster, const int *ranks, int n, double bytes);
 /** Time in which each of ranks {n} gets what all have, `bytes` in all. */
 double tnd_cluster_gather_us(const struct tnd_cluster *cluster, const int *ranks, int n,

@@ -15,20 +15,18 @@ static double size_of(int i)
 
 struct tnd_cluster_link tnd_cluster_link_of(double latency_us, double bytes_per_us)
 {
-    struct tnd_cluster_link link;
+    struct tnd_cluster_link link = {{0}, {0}};
     for (int i = 0; i < TND_CLUSTER_SIZES; i++) {
         link.us[i] = latency_us + (bytes_per_us > 0 ? size_of(i) / bytes_per_us : 0);
     }
     return link;
 }
 
-static struct tnd_cluster_link measured(const struct tnd_curve *curve)
+static void read_times(const struct tnd_curve *curve, double out_us[TND_CLUSTER_SIZES])
 {
-    struct tnd_cluster_link link;
     for (int i = 0; i < TND_CLUSTER_SIZES; i++) {
-        link.us[i] = tnd_transfer_line(curve, (int64_t)size_of(i));
+        out_us[i] = tnd_transfer_line(curve, (int64_t)size_of(i));
     }
-    return link;
 }
 
 static bool is_kind(const struct tnd_link *link, const char *kind, const char *transport)
@@ -37,42 +35,52 @@ static bool is_kind(const struct tnd_link *link, const char *kind, const char *t
            link->curve.n_samples > 0;
 }
 
-/* NULL: this pair was not measured. */
-static const struct tnd_link *message_of(const struct tandem_table *table, const char *transport,
-                                         const char *a, const char *b)
+/* Messages of a pair, NULL: of the slowest one for each size. Returns whether any was measured. */
+static bool read_pair(const struct tandem_table *table, const char *kind, const char *transport,
+                      const char *const ends[2], double out_us[TND_CLUSTER_SIZES])
 {
+    bool has_any = false;
     for (int i = 0; i < table->n_links; i++) {
         const struct tnd_link *link = &table->links[i];
-        const bool is_pair = (strcmp(link->from, a) == 0 && strcmp(link->to, b) == 0) ||
-                             (strcmp(link->from, b) == 0 && strcmp(link->to, a) == 0);
-        if (is_kind(link, "message", transport) && is_pair) {
-            return link;
+        double us[TND_CLUSTER_SIZES];
+        const bool is_pair = ends == NULL ||
+                             (strcmp(link->from, ends[0]) == 0 && strcmp(link->to, ends[1]) == 0) ||
+                             (strcmp(link->from, ends[1]) == 0 && strcmp(link->to, ends[0]) == 0);
+        if (!is_kind(link, kind, transport) || !is_pair) {
+            continue;
         }
+        read_times(&link->curve, us);
+        for (int s = 0; s < TND_CLUSTER_SIZES; s++) {
+            out_us[s] = has_any ? fmax(out_us[s], us[s]) : us[s];
+        }
+        has_any = true;
     }
-    return NULL;
+    return has_any;
 }
 
 bool tnd_cluster_links_of(const struct tandem_table *table, const char *transport,
                           const char *const *ends, int n, struct tnd_cluster_link *out_links)
 {
-    struct tnd_cluster_link slowest = {{0}};
-    bool has_any = false;
-    for (int i = 0; i < table->n_links; i++) {
-        if (is_kind(&table->links[i], "message", transport)) {
-            const struct tnd_cluster_link one = measured(&table->links[i].curve);
-            for (int s = 0; s < TND_CLUSTER_SIZES; s++) {
-                slowest.us[s] = fmax(slowest.us[s], one.us[s]);
-            }
-            has_any = true;
-        }
-    }
+    struct tnd_cluster_link slowest = {{0}, {0}};
+    const bool has_any = read_pair(table, "message", transport, NULL, slowest.us);
+    (void)read_pair(table, "both directions", transport, NULL, slowest.both_us);
     for (int i = 0; i < n && has_any; i++) {
         for (int j = 0; j < n; j++) {
-            const struct tnd_link *link = message_of(table, transport, ends[i], ends[j]);
-            out_links[i * n + j] = link != NULL ? measured(&link->curve) : slowest;
+            struct tnd_cluster_link *link = &out_links[i * n + j];
+            const char *const pair[2] = {ends[i], ends[j]};
+            *link = slowest;
+            (void)read_pair(table, "message", transport, pair, link->us);
+            (void)read_pair(table, "both directions", transport, pair, link->both_us);
         }
     }
     return has_any;
+}
+
+double tnd_cluster_beside_of(const struct tandem_table *table)
+{
+    double factor = 1;
+    (void)tnd_table_slowdown(table, "cpu", "links", &factor);
+    return factor;
 }
 
 bool tnd_cluster_sum_of(const struct tandem_table *table, const char *transport, const char *end,
@@ -82,27 +90,32 @@ bool tnd_cluster_sum_of(const struct tandem_table *table, const char *transport,
         const struct tnd_link *link = &table->links[i];
         if (is_kind(link, "all-reduce", transport) && link->ranks == n &&
             strcmp(link->from, end) == 0) {
-            *out = measured(&link->curve);
+            read_times(&link->curve, out->us);
             return true;
         }
     }
     return false;
 }
 
-double tnd_cluster_link_us(const struct tnd_cluster_link *link, double bytes)
+static double line_us(const double us[TND_CLUSTER_SIZES], double bytes)
 {
     int i = 0;
     if (bytes <= size_of(0)) {
-        return link->us[0];
+        return us[0];
     }
     while (i < TND_CLUSTER_SIZES - 2 && bytes > size_of(i + 1)) {
         i++;
     }
-    const double slope = (link->us[i + 1] - link->us[i]) / (size_of(i + 1) - size_of(i));
-    return fmax(0, link->us[i] + slope * (bytes - size_of(i)));
+    const double slope = (us[i + 1] - us[i]) / (size_of(i + 1) - size_of(i));
+    return fmax(0, us[i] + slope * (bytes - size_of(i)));
 }
 
-/* Every rank gets `bytes` of each other one. */
+double tnd_cluster_link_us(const struct tnd_cluster_link *link, double bytes)
+{
+    return line_us(link->us, bytes);
+}
+
+/* Every rank gets `bytes` of each other one: messages go in both directions at once. */
 static double exchange_us(const struct tnd_cluster *cluster, const int *ranks, int n, double bytes)
 {
     double most_us = 0, latency_us = 0, all_us = 0;
@@ -110,9 +123,10 @@ static double exchange_us(const struct tnd_cluster *cluster, const int *ranks, i
         double waiting_us = 0, moving_us = 0;
         for (int j = 0; j < n; j++) {
             const struct tnd_cluster_link *link = &cluster->links[ranks[j] * cluster->n + ranks[i]];
+            const double *us = link->both_us[0] > 0 ? link->both_us : link->us;
             if (i != j) {
-                waiting_us = fmax(waiting_us, link->us[0]);
-                moving_us += fmax(0, tnd_cluster_link_us(link, bytes) - link->us[0]);
+                waiting_us = fmax(waiting_us, us[0]);
+                moving_us += fmax(0, line_us(us, bytes) - us[0]);
             }
         }
         most_us = fmax(most_us, waiting_us + moving_us);

@@ -233,8 +233,8 @@ static bool is_of_layers(int part)
     return part != TND_FIT_EMBEDDING && part != TND_FIT_OUTPUT;
 }
 
-/* Of a prompt in micro-batches, whose products have fewer rows. A share of all ranks of a machine
- * together is a lower bound: in a pipeline they compute at the same time. */
+/* Prices all layers for a prompt in micro-batches, whose products have fewer rows. A share of all
+ * ranks of a machine together is a lower bound: in a pipeline they compute at the same time. */
 static enum tandem_status
 price_layers(const struct cutting *c, const struct tnd_cluster_shape *shape,
              const struct tnd_fit_options *options, int n_beside, struct tnd_cluster_rank *io_rank,
@@ -285,8 +285,9 @@ static double layers_of(const struct tnd_cluster_rank *rank, enum tnd_fit_phase 
     return us;
 }
 
-/* Of texts in several batches, whose products have fewer rows. Ranks of one machine compute them at
- * the same time. What the table does not know takes as long as a batch of all texts. */
+/* Prices all layers for texts in several batches, whose products have fewer rows. Ranks of one
+ * machine compute them at the same time. What the table does not know takes as long as a batch of
+ * all texts. */
 static enum tandem_status price_batches(const struct cutting *c,
                                         const struct tnd_fit_options *options, int n_beside,
                                         struct tnd_cluster_rank *io_rank,
@@ -341,6 +342,7 @@ enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n
     struct tnd_fit_options together = alone;
     together.n_threads = threads_together;
     memset(io_rank->curves, 0, sizeof(io_rank->curves));
+    io_rank->beside = tnd_cluster_beside_of(options->table);
     c.parts = tnd_calloc((size_t)n_weights + 1, 1);
     c.cut = tnd_calloc((size_t)n_weights + 1, sizeof(c.cut[0]));
     if (c.parts == NULL || c.cut == NULL) {

@@ -56,7 +56,7 @@ static double tokens_of(const struct tnd_cluster *cluster, enum tnd_fit_phase ph
                                    : fmax((double)cluster->model.n_texts, 1);
 }
 
-/* Whose logits are wanted: of the prompt's last token, and of all that are generated. */
+/* Tokens whose logits are wanted: a prompt's last one, and all that are generated. */
 static double outputs_of(const struct tnd_cluster *cluster, enum tnd_fit_phase phase)
 {
     return phase == TND_FIT_PROMPT ? 1 : tokens_of(cluster, phase);
@@ -234,6 +234,12 @@ static double ends_us(const struct tnd_cluster *cluster, const struct tnd_cluste
            hop_us(cluster, plan, last, 0, 4 * outputs * (double)back);
 }
 
+/* What a rank computes while messages of `messages_us` come or go. */
+static double beside_us(const struct tnd_cluster_rank *rank, double own_us, double messages_us)
+{
+    return own_us + fmax(rank->beside - 1, 0) * fmin(own_us, messages_us);
+}
+
 /* Between a step of generation and a prompt: a line. */
 static double at_tokens(const struct tnd_cluster *cluster, const double us[TND_FIT_PHASES],
                         double tokens)
@@ -270,9 +276,10 @@ static void time_phase(const struct tnd_cluster *cluster, enum tnd_fit_phase pha
         const int next = next_stage(plan, i);
         const double behind_us = next < plan->n ? hop_us(cluster, plan, i, next, bytes) : 0;
         const double own_us = share * at_tokens(cluster, rank->layers_us, tokens) / n;
+        const double turn_own_us = beside_us(rank, own_us, before_us + behind_us);
         us += own_us;
         all_us += behind_us;
-        turn_us = fmax(turn_us, before_us + own_us + behind_us);
+        turn_us = fmax(turn_us, before_us + turn_own_us + behind_us);
         error_us += share * rank->layers_error_us[phase];
         before_us = behind_us;
         *out_last = i;
@@ -302,21 +309,23 @@ static double time_batches(const struct tnd_cluster *cluster, const struct tnd_c
     const double head_us = cluster->ranks[plan->ranks[head]].batch_head_us[n - 1];
     const double back_us = busy_us(cluster, plan, last, 0, 4 * tokens * (double)back);
     double round_us = head_us + ends_us(cluster, plan, first, last, tokens, tokens);
-    double most_us = back_us, medium_us = back_us;
+    double most_us = back_us, medium_us = back_us, came_us = 0;
     for (int i = first; i < plan->n; i = next_stage(plan, i)) {
         const int next = next_stage(plan, i);
-        const double own_us = cluster->ranks[plan->ranks[i]].batch_us[n - 1] *
-                              (double)plan->shares[i] / (double)model->n_layers;
+        const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
         const double sent_us = next < plan->n ? busy_us(cluster, plan, i, next, bytes) : 0;
+        const double share = (double)plan->shares[i] / (double)model->n_layers;
+        const double own_us = beside_us(rank, rank->batch_us[n - 1] * share, came_us + sent_us);
         round_us += own_us + (next < plan->n ? hop_us(cluster, plan, i, next, bytes) : 0);
         most_us = fmax(most_us, fmax(sent_us, own_us + (i == head ? head_us : 0)));
         medium_us += sent_us;
+        came_us = sent_us;
     }
     most_us = fmax(most_us, plan->shares[head] > 0 ? 0 : head_us);
     return fmax(round_us, n * (cluster->is_medium ? fmax(most_us, medium_us) : most_us));
 }
 
-/* As many batches as take the least time; their number does not change what is uncertain. */
+/* Chooses the number of batches that takes the least time; it does not change what is uncertain. */
 static void choose_batches(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan,
                            int first, int last, int head)
 {
@@ -430,7 +439,7 @@ static void time_mixed(const struct tnd_cluster *cluster, struct tnd_cluster_pla
     }
 }
 
-/* Of a batch, by rows and by layers. */
+/* Whether a batch of so many tokens is faster by layers, as prompts go, than by rows. */
 static bool is_prompt(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
                       double tokens)
 {

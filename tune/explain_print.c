@@ -29,7 +29,7 @@ static double column_us(const struct tnd_prediction *prediction, int column)
                                : prediction->stage[column].us;
 }
 
-/* Those that every candidate leaves empty are not printed; returns a bit for each that is. */
+/* Columns that every candidate leaves empty are not printed; returns a bit for each that is. */
 static unsigned columns_used(const struct tnd_explanation *e)
 {
     unsigned used = 0;

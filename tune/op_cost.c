@@ -120,7 +120,7 @@ static bool nearest_shape(const struct tandem_table *table, const struct tnd_op_
            nearest_of_type(table, work, TANDEM_TYPE_F32, backend, out);
 }
 
-/* As many rows of the shape as make the same work. */
+/* Rows of the shape that are as much work. */
 static int64_t rows_on(const struct tnd_curve_key *shape, const struct tnd_op_work *work)
 {
     double rows =

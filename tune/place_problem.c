@@ -156,7 +156,7 @@ static double rounded(double value)
     return value > 0 ? exp2(ceil(4 * log2(value) - 1e-9) / 4) : 0;
 }
 
-/* Of the first product on a side whose weights travel: nothing hides their way. */
+/* Time that the first product on a side waits for weights that travel: no other work hides it. */
 static double open_us(struct building *b, int i, int side)
 {
     const struct tnd_place_options *options = b->options;

@@ -28,7 +28,7 @@ void tnd_placement_free(struct tnd_placement *placement);
 int tnd_placement_slot(const struct tnd_placement *placement, const void *data);
 /** How experts of the weight are used; NULL: unknown. Belongs to the placement. */
 struct tnd_expert_use *tnd_placement_use(const struct tnd_placement *placement, const void *data);
-/** Of `devices` (bit a slot) those that shall not keep the weight. */
+/** Those of `devices` (bit a slot) that shall not keep the weight. */
 uint32_t tnd_placement_refused(const struct tnd_placement *placement, const void *data,
                                uint32_t devices);
 

@@ -18,7 +18,8 @@ struct tnd_plan_known {
     uint64_t n_lookups;
 };
 
-/** Of all that placing looks at in a graph, from `seed` on; 0: there is more that it depends on. */
+/** Key of everything in a graph that its placement depends on, from `seed` on; 0: there is
+ *  something that no key holds. */
 uint64_t tnd_plan_known_key(const struct tandem_graph *graph, uint64_t seed);
 /** A copy of a plan that was kept; NULL: there is none, or no memory. */
 struct tandem_plan *tnd_plan_known_copy(struct tnd_plan_known *known, uint64_t key, int n_nodes);

@@ -431,7 +431,7 @@ static void tell_rule(const struct tnd_plan_run *run)
     }
 }
 
-/* Of all by which the graph is placed now; 0: it is placed each time. */
+/* Key of everything that the graph's placement depends on now; 0: it is placed each time. */
 static uint64_t key_of_placed(const struct tnd_plan_run *run, const struct tandem_graph *graph,
                               enum tnd_plan_kind kind)
 {

@@ -52,7 +52,8 @@ struct tnd_plan_run {
 
 /** Bit a slot: devices without room for the weight, or where it is not to be. */
 uint32_t tnd_plan_refused(const struct tnd_planner *planner, const tandem_tensor *weight);
-/** Of experts the plain product that stands for them. */
+/** The problem of a node; for products of experts that of the plain product that stands for them.
+ */
 void tnd_plan_problem(const struct tnd_planner *planner, const tandem_tensor *node,
                       struct tnd_problem *out);
 /** Side at which a choice reads X and leaves the result; 0: host memory. */

@@ -255,7 +255,7 @@ static void put_by_cost(struct finding *f)
     }
 }
 
-/* Of equals the first: nothing moves without a reason. */
+/* The first one of equals is kept: nothing moves without a reason. */
 static void try_singles(struct finding *f)
 {
     for (int side = 0; side < f->problem->n_sides; side++) {

@@ -76,7 +76,7 @@ int64_t tnd_schedule_most_jobs(const struct tnd_schedule_problem *problem);
 /** Runs a placement; returns its makespan. The spans are left in `run`. */
 double tnd_schedule_run(struct tnd_schedule_run *run);
 
-/* Of numbers, so that they need no call. */
+/* The larger of two numbers, neither of which is NaN: fmax would be a call. */
 static inline double tnd_later(double a, double b)
 {
     return a > b ? a : b;
@@ -103,7 +103,7 @@ struct tnd_bounds {
     float *us;                  /* [node * n_options]; INFINITY: it cannot */
     float *tail_us;             /* the same, to the end of all */
     float *fetch_us, *bring_us; /* [node * n_sides]: its result to the host, and from there */
-    float *work_us; /* of a node: what it adds to the mean of the sides at least */
+    float *work_us;             /* of a node: what it adds to the mean of the sides at least */
     double least_us;
 };
 void tnd_schedule_bound(struct tnd_bounds *bounds);
@@ -123,7 +123,7 @@ static inline float tnd_schedule_bring_us(const struct tnd_bounds *bounds, int n
     return from == to ? 0 : bounds->fetch_us[at + from] + bounds->bring_us[at + to];
 }
 
-/* Of a graph with TND_SCHEDULE_SMALL nodes at most. */
+/* A search of all schedules, for graphs of at most TND_SCHEDULE_SMALL nodes. */
 struct tnd_search {
     const struct tnd_bounds *bounds;
     struct tnd_schedule_run *run; /* for times with slow-downs */

@@ -7,7 +7,7 @@
 #include "backends/tuner.h"
 #include "base/tnd_status.h"
 
-/** Those that an open CPU backend uses. */
+/** The kernel numbers that an open CPU backend uses. */
 struct tnd_tuning *tnd_cpu_tuning(tandem_backend *cpu);
 
 #endif

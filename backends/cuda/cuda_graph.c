@@ -61,7 +61,7 @@ void tnd_cuda_batch_open(struct tnd_cuda_context *self)
     }
 }
 
-/* Those that run are freed by the driver when they are over. */
+/* A launched graph that still runs is freed by the driver when it is over. */
 static void drop(const struct tnd_cuda_context *self, struct graph *graph)
 {
     if (graph->exec != NULL) {

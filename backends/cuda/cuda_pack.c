@@ -144,8 +144,8 @@ enum tandem_status tnd_cuda_pack_text(const struct tnd_cuda_pack *pack, uint64_t
 
 /* ---- finding ---- */
 
-/* Of this library, or of the program that it is linked into, which may have been called by a name
- * without a folder. */
+/* File of this library, or of the program that it is linked into. A program may have been started
+ * by a name without a folder. */
 static const char *own_file(char *buffer, size_t bytes)
 {
     const char *file = tnd_dl_path((void (*)(void))tnd_cuda_pack_find);

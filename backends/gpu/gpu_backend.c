@@ -173,7 +173,7 @@ static enum tandem_status choose(const char *name, int which, bool is_asked_for,
 
 /* ---- opening ---- */
 
-/* That products are made without a library: a warning for who has named one. */
+/* Warns somebody who has named a library that products are computed without it. */
 static void tell_blas(const struct gpu *self, const char *asked)
 {
     const struct tnd_gpu_context *context = self->device->context;

@@ -83,8 +83,8 @@ enum tandem_status tnd_gpu_find_form(struct tnd_gpu_device *device, const tandem
 void tnd_gpu_keep_form_only(struct tnd_gpu_device *device, const tandem_tensor *weight,
                             struct tandem_place place);
 
-/** Whose scratch memory it is. The tuner multiplies its operands by way of halves, so these stand
- *  apart. */
+/** Users of scratch memory. The tuner converts its operands to half precision while it multiplies,
+ *  so the two have separate slots. */
 enum tnd_gpu_scratch_slot {
     TND_GPU_SCRATCH_SUMS = 0, /* partial sums of attention */
     TND_GPU_SCRATCH_TUNE_W = 0,

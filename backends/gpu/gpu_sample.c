@@ -84,7 +84,8 @@ static enum tandem_status draw(const struct sample *s, struct tandem_error *erro
     return tnd_gpu_ops_run_groups(&launch, s->rows, error);
 }
 
-/* As many slices as there are items in a group at most: a group looks at all of them at once. */
+/* Cuts the logits into at most as many slices as a group has items, since one group looks at all
+ * results together. */
 static void slice(struct sample *s)
 {
     const uint32_t most = (uint32_t)tnd_gpu_ops_group(s->device);

@@ -278,7 +278,7 @@ static void forget_block(struct tnd_gpu_transfer *transfer, struct download *dow
     }
 }
 
-/* Of a download that is over. An event that ended badly is remembered. */
+/* Hands over the bytes of a download that is over. An event that ended badly is remembered. */
 static void deliver(struct tnd_gpu_device *device, struct download *download)
 {
     struct tandem_error told = {0};

@@ -51,7 +51,7 @@ static bool lanes_suit(const struct tnd_gpu_device *device, int32_t lanes)
 /* ---- one measurement ---- */
 
 enum { MOST_M = 128, FEW_ROWS = 8192, ANY_M = 1 << 30 };
-/* Of products on tensor cores against those in F32: what tests allow F32 products. */
+/* Largest error of products on tensor cores against those in F32: what tests allow F32 products. */
 #define MMA_ERROR_MOST 1e-11
 
 void tnd_gpu_tune_family(struct tnd_gpu_tuner *t, const char *family, const char *names)

@@ -444,7 +444,7 @@ static void measure(const struct measured *of_threads, struct ggml_object *cpu,
 
 /* ---- what the times depend on ---- */
 
-/* Of a file: another one has another size or was written at another time. */
+/* Identity of a file: another file has another size or was written at another time. */
 static void print_file(const char *path, char *out, size_t n)
 {
     struct stat status;

@@ -24,7 +24,7 @@ enum { ROPE_ADJACENT = 0, ROPE_HALVES = 2 };
 enum { STEPS_TO_PRODUCT = 12 };
 static const int64_t MOST_VALUES = INT64_C(1) << 31;
 
-/* Of ggml_op_desc: the operation, or which UNARY or GLU it is. */
+/* Names by ggml_op_desc: the operation, or which UNARY or GLU it is. */
 static const char *const names[TND_NODE_KINDS] = {
     [TND_NODE_ADD] = "ADD",           [TND_NODE_MUL] = "MUL",     [TND_NODE_SCALE] = "SCALE",
     [TND_NODE_RMS_NORM] = "RMS_NORM", [TND_NODE_SILU] = "SILU",   [TND_NODE_GELU] = "GELU",

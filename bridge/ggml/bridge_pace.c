@@ -9,8 +9,8 @@ enum { LEAST_RUNS = 8 /* of a block */ };
 static const double LEAST_BLOCK_S = 0.02;
 static const double LONG_BLOCK_S = 0.06; /* ends with less runs, too */
 static const double MOST_GAP_S = 0.02;   /* between runs; beyond, the host waits for somebody */
-/* Of the time may be lost by trying other ways. A trial costs more than its own time: the host's
- * OpenMP ends threads that a region leaves out. */
+/* Share of the time that may be lost by trying other ways. A trial costs more than its own time:
+ * the host's OpenMP ends threads that a region leaves out. */
 static const double TRIALS = 0.005;
 /* Guesses as multiples of the pace of a team, calm and crowded; 0: not possible. */
 static const double GUESS[2][TND_WAYS] = {{1, 1.3, 1.5}, {1, 0.7, 0.7}};

@@ -120,8 +120,8 @@ static struct ggml_object *device_get_buffer_type(struct ggml_object *dev)
     return tnd_buffer_type();
 }
 
-/* Of results. ggml's scheduler moves nodes from the CPU to us only where both have the same type:
- * llama.cpp places norms on the CPU first. */
+/* Buffer type of results. ggml's scheduler moves nodes from the CPU to us only where both have the
+ * same type: llama.cpp places norms on the CPU first. */
 static struct ggml_object *device_get_cpu_buffer_type(struct ggml_object *dev)
 {
     (void)dev;

@@ -66,7 +66,7 @@ static void look_for_openmp(void)
     }
 }
 
-/* Of each thread of the team; the one that opened the region is number 0. */
+/* Work of each thread of the team; the one that opened the region is number 0. */
 static void take_part(void *data)
 {
     const struct region *region = data;

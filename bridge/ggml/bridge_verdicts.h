@@ -10,8 +10,8 @@
 #include "tandem/tensor.h"
 
 enum { TND_TOKEN_CLASSES = 3, TND_SIZE_CLASSES = 4, TND_PRODUCT_KINDS = 4 };
-/** Of a product: 0 plain, 1 of experts, and 2 more where rows of weights are short: what a row
- *  costs besides its values weighs more there. */
+/** Kind of a product: 0 plain, 1 of experts, and 2 more where rows of weights are short: what a
+ *  row costs besides its values weighs more there. */
 int tnd_verdicts_kind(bool has_experts, int64_t k);
 
 struct tnd_bridge_verdict {

@@ -87,7 +87,8 @@ TANDEM_API const char *tandem_communicator_name(const tandem_communicator *commu
  *  unless it is for one thread alone, or the program has started it with less than
  *  MPI_THREAD_MULTIPLE). 60 at first. Never fails. */
 TANDEM_API void tandem_communicator_set_limit(tandem_communicator *communicator, double seconds);
-/** Those seconds. Never fails. */
+/** Seconds that this rank waits for another one, as tandem_communicator_set_limit has set them.
+ *  Never fails. */
 TANDEM_API double tandem_communicator_limit(const tandem_communicator *communicator);
 /** Memory for an all-reduce of this many bytes, so that later ones do not allocate. Errors:
  *  MEMORY. */

@@ -25,7 +25,7 @@ static struct program programs[MOST_PROGRAMS];
 static unsigned n_programs;
 static char *texts;
 
-/* Of every device that we use. */
+/* A device with everything that every device of ours has. */
 static struct tnd_gpu_device device = {.caps = {.fp64 = true,
                                                 .subgroups = true,
                                                 .max_group = GROUP_MOST,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Messages go to and fro between two ranks while the others wait; all-reduce and all-gather are of
- * all ranks. Every rank knows the same list of sizes; how often one is repeated is told by the
- * rank that measures.
+ * Messages go to and fro between two ranks while the others wait, and then in both directions at
+ * once; all-reduce and all-gather are of all ranks. Every rank knows the same list of sizes; how
+ * often one is repeated is told by the rank that measures.
  *
  * Each repetition is two operations, and half of its time counts. Of all-reduces one alone says
  * nothing: of two ranks the one that came first waits longer than the link takes, and the other one
@@ -116,6 +116,9 @@ static void summarise_all(struct times *times)
 
 /* ---- two ranks ---- */
 
+typedef enum tandem_status (*pair_fn)(struct links *l, int other, bool is_first, size_t bytes,
+                                      struct tandem_error *error);
+
 /* One message there, one back. */
 static enum tandem_status to_and_fro(struct links *l, int other, bool is_first, size_t bytes,
                                      struct tandem_error *error)
@@ -133,14 +136,29 @@ static enum tandem_status to_and_fro(struct links *l, int other, bool is_first, 
     return status;
 }
 
-static enum tandem_status measure_pair(struct links *l, int other, bool is_first,
+/* One there and one back at the same time, twice. */
+static enum tandem_status in_both_directions(struct links *l, int other, bool is_first,
+                                             size_t bytes, struct tandem_error *error)
+{
+    enum tandem_status status = TANDEM_OK;
+    (void)is_first;
+    memset(l->each, 0, (size_t)l->count * sizeof(l->each[0]));
+    l->each[other] = bytes;
+    for (int i = 0; i < 2 && status == TANDEM_OK; i++) {
+        status = tandem_communicator_all_to_all(l->communicator, l->bytes, l->each, l->all, l->each,
+                                                error);
+    }
+    return status;
+}
+
+static enum tandem_status measure_pair(struct links *l, pair_fn exchange, int other, bool is_first,
                                        struct times *times, struct tandem_error *error)
 {
     for (int i = 0; i < SIZES; i++) {
         times->n[i] = 1;
         for (int r = -1; r < times->n[i]; r++) {
             const double begin_us = now_us();
-            TND_TRY(to_and_fro(l, other, is_first, size_of(i), error));
+            TND_TRY(exchange(l, other, is_first, size_of(i), error));
             const double us = now_us() - begin_us;
             if (r < 0 && is_first) {
                 times->n[i] = repeats_of(i, us);
@@ -181,16 +199,17 @@ static enum tandem_status add(struct links *l, const char *kind, int ranks, cons
 }
 
 /* Ranks a < b; rank a measures, rank 0 keeps. */
-static enum tandem_status pair(struct links *l, int a, int b, struct tandem_error *error)
+static enum tandem_status pair(struct links *l, const char *kind, pair_fn exchange, int a, int b,
+                               struct tandem_error *error)
 {
     struct times times;
     struct tnd_sample *const samples = times.samples;
     TND_TRY(tandem_communicator_barrier(l->communicator, error));
     if (l->rank == b) {
-        return measure_pair(l, a, false, &times, error);
+        return measure_pair(l, exchange, a, false, &times, error);
     }
     if (l->rank == a) {
-        TND_TRY(measure_pair(l, b, true, &times, error));
+        TND_TRY(measure_pair(l, exchange, b, true, &times, error));
         if (a != 0) {
             return tandem_communicator_send(l->communicator, 0, samples, sizeof(times.samples),
                                             error);
@@ -199,7 +218,7 @@ static enum tandem_status pair(struct links *l, int a, int b, struct tandem_erro
         TND_TRY(
             tandem_communicator_receive(l->communicator, a, samples, sizeof(times.samples), error));
     }
-    return l->rank == 0 ? add(l, "message", 2, l->ends[a].name, l->ends[b].name, samples, error)
+    return l->rank == 0 ? add(l, kind, 2, l->ends[a].name, l->ends[b].name, samples, error)
                         : TANDEM_OK;
 }
 
@@ -257,11 +276,13 @@ static enum tandem_status measure_all(struct links *l, const char *end, struct t
     }
     for (int a = 0; a < l->count; a++) {
         for (int b = a + 1; b < l->count; b++) {
-            TND_TRY(pair(l, a, b, error));
+            TND_TRY(pair(l, "message", to_and_fro, a, b, error));
+            TND_TRY(pair(l, "both directions", in_both_directions, a, b, error));
         }
     }
     TND_TRY(measure_together(l, true, error));
-    return measure_together(l, false, error);
+    TND_TRY(measure_together(l, false, error));
+    return bench_links_products(l->communicator, l->table, error);
 }
 
 enum tandem_status bench_links(const char *end, tandem_table *table, bool *out_is_first,

@@ -12,7 +12,7 @@
 #include "tools/say.h"
 #include "tune/conv_choice.h"
 
-/* Of the budget for the products, where there are both. */
+/* Share of the budget for products, where there are convolutions too. */
 #define PRODUCTS_SHARE 0.4
 
 struct state {

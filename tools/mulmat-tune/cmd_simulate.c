@@ -202,7 +202,7 @@ static double rate_of(const tandem_table *table, const char *unit)
     return rate;
 }
 
-/* Of a machine of several NUMA nodes: how fast the weights of the CPU's products can be read at
+/* On a machine of several NUMA nodes: how fast the weights of the CPU's products can be read at
  * best, by where they lie. */
 static void tell_nodes(struct simulation *s, const tandem_graph *graph, const tandem_plan *plan)
 {

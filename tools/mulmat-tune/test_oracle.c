@@ -144,7 +144,8 @@ static int random_threads(struct exam *exam)
     return counts[tnd_rng_below(&exam->rng, (uint64_t)n)];
 }
 
-/* Those of -m on all threads; else spread over the orders of magnitude and thread counts. */
+/* Questions for each M of -m on all threads; else spread over the orders of magnitude and thread
+ * counts. */
 static int draw_questions(struct exam *exam, int wanted, struct tnd_oracle_question *out)
 {
     const struct args_ints *m = &exam->request->m;

@@ -324,6 +324,8 @@ static struct tnd_cluster_link faster_link(const struct tnd_cluster_link *link, 
     struct tnd_cluster_link faster;
     for (int i = 0; i < TND_CLUSTER_SIZES; i++) {
         faster.us[i] = latency * link->us[0] + moving * (link->us[i] - link->us[0]);
+        faster.both_us[i] =
+            latency * link->both_us[0] + moving * (link->both_us[i] - link->both_us[0]);
     }
     return faster;
 }
@@ -381,7 +383,7 @@ static void add_in_flight(const struct tnd_cluster *cluster, const struct tnd_cl
     }
 }
 
-/* Of all ranks, where a plan leaves some out; or why it does. */
+/* Prints what all ranks together would do, where a plan leaves some out; or why they cannot. */
 static void print_all_of_them(const struct tnd_cluster_report *r, struct tnd_text *out)
 {
     const struct tnd_cluster *cluster = r->cluster;

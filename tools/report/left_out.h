@@ -46,7 +46,8 @@ struct tnd_calibration {
 enum tandem_status tnd_left_out_add(const struct tandem_table *table, struct tnd_left_out *out);
 void tnd_left_out_fini(struct tnd_left_out *list);
 
-/** Of the cells of `sides` (bit a side) at `distances` (bit 0: distance 1). Errors: MEMORY. */
+/** Calibration of the cells of `sides` (bit a side) at `distances` (bit 0: distance 1). Errors:
+ *  MEMORY. */
 enum tandem_status tnd_left_out_calibration(const struct tnd_left_out *list, uint32_t sides,
                                             uint32_t distances, struct tnd_calibration *out);
 

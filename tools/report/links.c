@@ -17,6 +17,27 @@ static bool is_new_transport(const struct tandem_table *table, int i)
     return true;
 }
 
+static double rate_of(const struct tnd_sample *sample)
+{
+    return sample->median_us > 0 ? (double)sample->m / sample->median_us / 1e3 : 0.0;
+}
+
+/* "", or what each way has while as many bytes go the other way. */
+static void print_both(struct tnd_text *out, const struct tandem_table *table,
+                       const struct tnd_link *message)
+{
+    for (int i = 0; i < table->n_links; i++) {
+        const struct tnd_link *link = &table->links[i];
+        if (strcmp(link->kind, "both directions") == 0 &&
+            strcmp(link->transport, message->transport) == 0 &&
+            strcmp(link->from, message->from) == 0 && strcmp(link->to, message->to) == 0 &&
+            link->curve.n_samples > 0) {
+            tnd_text_printf(out, ", %.3g in both directions at once",
+                            rate_of(&link->curve.samples[link->curve.n_samples - 1]));
+        }
+    }
+}
+
 static void print_messages(struct tnd_text *out, const struct tandem_table *table,
                            const char *transport)
 {
@@ -28,10 +49,10 @@ static void print_messages(struct tnd_text *out, const struct tandem_table *tabl
             continue;
         }
         const struct tnd_sample *last = &curve->samples[curve->n_samples - 1];
-        tnd_text_printf(out, "  %s to %s: latency %.1f us, %.3g GB/s at %lld bytes\n", link->from,
-                        link->to, curve->samples[0].median_us,
-                        last->median_us > 0 ? (double)last->m / last->median_us / 1e3 : 0.0,
-                        (long long)last->m);
+        tnd_text_printf(out, "  %s to %s: latency %.1f us, %.3g GB/s", link->from, link->to,
+                        curve->samples[0].median_us, rate_of(last));
+        print_both(out, table, link);
+        tnd_text_printf(out, " at %lld bytes\n", (long long)last->m);
     }
 }
 
@@ -77,6 +98,7 @@ static void print_together(struct tnd_text *out, const struct tandem_table *tabl
 
 void tnd_links_print(struct tnd_text *out, const struct tandem_table *table)
 {
+    double factor;
     for (int i = 0; i < table->n_links; i++) {
         const char *transport = table->links[i].transport;
         if (!is_new_transport(table, i)) {
@@ -86,9 +108,13 @@ void tnd_links_print(struct tnd_text *out, const struct tandem_table *table)
         print_messages(out, table, transport);
         for (int j = 0; j < table->n_links; j++) {
             if (strcmp(table->links[j].transport, transport) == 0 &&
-                strcmp(table->links[j].kind, "message") != 0) {
+                strncmp(table->links[j].kind, "all-", strlen("all-")) == 0) {
                 print_together(out, table, &table->links[j]);
             }
         }
+    }
+    if (table->n_links > 0 && tnd_table_slowdown(table, "cpu", "links", &factor)) {
+        tnd_text_printf(out, "\nproducts take %.2f times as long while messages come and go\n",
+                        factor);
     }
 }

@@ -16,7 +16,7 @@
 #include "tools/say.h"
 #include "tune/policy.h"
 
-/* Of this process: MPI is started once. */
+/* The communicator of this process: MPI is started once. */
 static tandem_communicator *joined;
 static bool has_session;
 static int kept_stdout = -1; /* of a rank above 0, which may come to lead */

@@ -441,8 +441,8 @@ static enum tandem_status receive_all(struct sending *s, struct told *out,
     return status;
 }
 
-/* Of ranks on one host the first one receives, as they may share their cache; those that still lack
- * the file then receive in the next round. */
+/* The first of the ranks on one host receives, as they may share their cache; those that still
+ * lack the file then receive in the next round. */
 static bool is_turn(const struct sending *s, int rank, bool is_first_round)
 {
     const char *own = tandem_communicator_host(s->communicator, rank);

@@ -96,7 +96,7 @@ static enum tandem_status price(struct making *m, struct told *told, struct tand
 
 static bool is_sane(const struct told *told)
 {
-    bool is_good = told->rank.memory >= 0;
+    bool is_good = told->rank.memory >= 0 && told->rank.beside >= 1 && told->rank.beside <= 1000;
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
         for (int part = 0; part < TND_FIT_PARTS; part++) {
             const struct tnd_cluster_curve *curve = &told->rank.curves[phase][part];
@@ -114,7 +114,11 @@ static bool is_sane(const struct told *told)
 static bool find_links(const tandem_table *table, const char *transport, const char *const *ends,
                        struct tnd_cluster *cluster)
 {
+    const double beside = tnd_cluster_beside_of(table); /* of all ranks, kept by rank 0 */
     cluster->has_sum = tnd_cluster_sum_of(table, transport, ends[0], cluster->n, &cluster->sum);
+    for (int i = 0; i < cluster->n; i++) {
+        cluster->ranks[i].beside = fmax(cluster->ranks[i].beside, beside);
+    }
     return tnd_cluster_links_of(table, transport, ends, cluster->n, cluster->links);
 }
 

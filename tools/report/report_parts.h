@@ -46,8 +46,8 @@ void tnd_report_lanes(struct tnd_report *report, const struct tnd_trace_run *run
 bool tnd_report_same_shape(const struct tnd_analysis *a, const struct tnd_analysis *b);
 /** Whether no analysis in front of this one is of its weight type. */
 bool tnd_report_is_first_of_type(const struct tnd_analyses *analyses, int i);
-/** Of the analyses of a type, of which there is one at least: that of the most threads, and of
- *  those with the most points. */
+/** The analysis with the most threads, and among those with the most points, of a type that has
+ *  one at least. */
 const struct tnd_analysis *tnd_report_longest(const struct tnd_analyses *analyses,
                                               enum tandem_type type);
 /** First analysis behind `first` that is of another shape. */

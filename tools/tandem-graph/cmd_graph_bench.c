@@ -172,7 +172,7 @@ static enum tandem_status measure(struct bench *bench, struct tandem_error *erro
     return bench->has_ops ? split_by_op(bench, error) : TANDEM_OK;
 }
 
-/* Of all parts. */
+/* Sums over all parts. */
 struct sums {
     int n_parts, n_nodes, on_device, by_reference;
     double results_mib;

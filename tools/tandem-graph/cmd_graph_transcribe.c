@@ -100,8 +100,8 @@ static bool find_cache(const tandem_lowered *lowered, int i, int64_t cells, stru
     return axis >= 0;
 }
 
-/* That each input past_NAME of a net is a cache, whose cells are as large as those of the net
- * before it, if there is one. */
+/* Checks that each input past_NAME of a net is a cache, whose cells are as large as those of the
+ * net before it, if there is one. */
 static enum tandem_status check_caches(const struct listen *listen, const tandem_lowered *lowered,
                                        int64_t cells, struct tandem_error *error)
 {

@@ -270,7 +270,7 @@ static enum tandem_status take_tokenizer(tandem_source *source, const char *inpu
     return status;
 }
 
-/* Of a checkpoint we write a model, so it has to be one that we know; GGUF files pass as they
+/* A checkpoint becomes a model of ours, so it has to be one that we know; GGUF files pass as they
  * are. */
 static enum tandem_status check_model(const tandem_source *source, struct tandem_error *error)
 {

@@ -168,7 +168,7 @@ static void print_speeds(const char *name, const double speeds[CELLS], const cha
     printf("\n");
 }
 
-/* Of the plan over the fastest of first .. end-1. */
+/* Gain of the plan over the fastest of the ways first .. end-1. */
 static void print_gain(const struct demo *demo, const char *name, int first, int end)
 {
     double gains[CELLS];

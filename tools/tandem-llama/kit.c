@@ -133,9 +133,9 @@ static double resident_bytes(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss * 1024.0 : 0.0;
 }
 
-/* Of the mappings that ask for huge pages, what is resident and how much of that lies in such
- * pages, in MiB. False where the system has no such list (it is Linux's). Of a mapping the flags
- * come last. */
+/* What is resident of the mappings that ask for huge pages, and how much of that lies in such
+ * pages, in MiB. False where the system has no such list (it is Linux's). A mapping's flags come
+ * last in it. */
 static bool find_huge_pages(double *out_resident, double *out_huge)
 {
     FILE *maps = fopen("/proc/self/smaps", "r");

@@ -111,7 +111,7 @@ static void add_logprobs(const struct srv_server *server, const struct srv_job *
     }
 }
 
-/* Of all choices of a request, which have ended; a prompt counts once. */
+/* Usage of all choices of a request, which have ended; a prompt counts once. */
 static void add_usage(const struct srv_job *job, struct srv_text *out)
 {
     int64_t n_prompt = 0;

@@ -34,7 +34,8 @@ static int count(const struct srv_limits *limits, uint64_t address, bool in_hand
     return n;
 }
 
-/* Of the half-open ones the one that has been so for the longest time; `address`: only of this. */
+/* The connection that has been half open for the longest time; `address`: of those from there
+ * alone. */
 static struct srv_place *find_stale(const struct srv_limits *limits, const uint64_t *address)
 {
     struct srv_place *found = NULL;

@@ -11,7 +11,7 @@ enum { SRV_PACE_MOST = 512 };
 /** Microseconds of a step of m tokens; 0: not known. */
 typedef double srv_pace_fn(void *user, int64_t m);
 
-/** Of a session, for `user`. */
+/** The pace of a session, for `user`. */
 srv_pace_fn tnd_srv_pace_session;
 /** Tokens of prompts for a step in which `n_others` sequences get their next token: as many as
  *  keep it within `delay_us`, at least 8; SRV_PACE_MOST when nobody waits. */

@@ -122,7 +122,7 @@ static inline vec v_load_f16(const uint16_t *a)
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(a)));
 }
 
-/* Of the 16-bit float at `a` in all lanes. */
+/* The 16-bit float at `a` in all lanes. */
 static inline vec v_set_f16(const void *a)
 {
     uint16_t bits;

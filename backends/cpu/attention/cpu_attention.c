@@ -122,8 +122,9 @@ static void run_rows(const struct tnd_attention *attention, int64_t rows, int64_
     }
 }
 
-/* Of each KV head the last panels come first: in a prompt they see the most, and the short ones
- * fill up what is left at the end. One KV head after the other, so that it stays in the cache. */
+/* The i-th share of the work. The last panels of each KV head come first: in a prompt they see the
+ * most keys, and the short ones fill up what is left at the end. One KV head follows the other, so
+ * that it stays in the cache. */
 static struct tnd_query_panels share_of(int64_t i, int64_t panels, int64_t step)
 {
     const int64_t shares = (panels + step - 1) / step;

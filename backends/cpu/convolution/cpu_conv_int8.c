@@ -338,7 +338,7 @@ static bool is_product(const struct tnd_conv_int8 *conv)
     return is;
 }
 
-/* As many places at a time as leave work for all, by whole tiles. */
+/* Rows of a block: as many as leave work for all workers, in whole tiles. */
 static int64_t block_rows(const struct run *run, int n_workers)
 {
     const int64_t fair = (run->places + 2 * n_workers - 1) / (2 * n_workers);

@@ -243,8 +243,8 @@ TND_INLINE void weigh_all(const struct tnd_query_panel *panel, int n_done, float
 
 /* ---- sums ---- */
 
-/* Of n_rows queries from r on and n_vectors vectors of the values from i on: lanes are values here,
- * so that results need not be turned. */
+/* Weighted sums of the values, for n_rows queries from r on and n_vectors vectors of the values
+ * from i on. Lanes are values here, so that results need not be transposed. */
 TND_INLINE void sums_tile(const struct tnd_query_panel *panel, int r, int n_keys, int64_t i,
                           const float *shrinks, const int n_rows, const int n_vectors)
 {

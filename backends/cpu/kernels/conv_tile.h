@@ -30,7 +30,7 @@ struct tnd_conv_depth {
     float *y;        /* by place, as wide as the channels of the kernel */
 };
 
-/* The same of places side by side in a line without gaps. */
+/* Numbers of tiles whose places lie side by side in a line without gaps. */
 enum {
     TND_CONV_LINE_PLACES = 8,
     TND_CONV_LINE_TAPS = 7, /* most along the line */

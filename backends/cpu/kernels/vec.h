@@ -17,8 +17,8 @@ typedef void tnd_vec_unary_fn(const float *a, float *y, int64_t n);
 struct tnd_vec {
     const char *isa;
     tnd_vec_binary_fn *binary[TANDEM_OP_COUNT]; /* of ADD, SUB, MUL, DIV */
-    /** Of SQR, SQRT, RELU; of SILU, SIGMOID, TANH and GELU, at most 4 units in the last place off
-     *  the plain ones; of GELU_ERF, at most 2e-7 |x| off. */
+    /** For SQR, SQRT, RELU exact; for SILU, SIGMOID, TANH and GELU at most 4 units in the last
+     *  place off the plain functions; for GELU_ERF at most 2e-7 |x| off. */
     tnd_vec_unary_fn *unary[TANDEM_OP_COUNT];
     tnd_vec_unary_fn *exp; /* at most 2 units in the last place off */
     /** y = (a - shift) * factor; `y` may be `a`. */

@@ -89,7 +89,8 @@ static struct layout find_layout(const struct tandem_tensor *node, uint32_t task
     return out;
 }
 
-/* Of the drivers, for any number of tokens up to those that are gathered together. */
+/* Scratch memory of the drivers, for any number of tokens up to those that are gathered together.
+ */
 static size_t driver_scratch(const struct tandem_tensor *node, uint32_t task, int64_t tokens)
 {
     const int64_t k = node->src[0]->ne[0];

@@ -206,9 +206,9 @@ static void pool_places(const struct tnd_work *work, const struct tnd_view *x,
 
 /* ---- the largest values, channels side by side ---- */
 
-/* Of one place, channels last: all channels where one vector of the CPU has them, else none.
- * Returns how many. The last vector begins so early that it is full: what two vectors find of a
- * channel is the same. */
+/* Pools one place of the result, channels last: all channels where one vector of the CPU holds
+ * them, else none. Returns how many. The last vector begins so early that it is full: where two
+ * vectors overlap both give a channel the same result. */
 static int64_t pool_wide(const struct tnd_conv_kernel *kernel, const struct tnd_work *work,
                          const struct tnd_view *x, const struct place *place, float *y)
 {

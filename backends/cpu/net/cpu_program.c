@@ -5,8 +5,8 @@
 
 #include "backends/cpu/net/cpu_net.h"
 
-/* Of all registers of a program, so that they fit into L1, and the stack of a caller that computes
- * itself is enough (docs/processes.md). */
+/* Bytes of all registers of a program together, so that they fit into L1 and the stack of a caller
+ * that computes itself is enough (docs/processes.md). */
 enum { REGISTERS_BYTES = 32 << 10 };
 _Static_assert(TND_FUSE_REGISTERS *TND_STRIP_LEAST * sizeof(double) <= REGISTERS_BYTES,
                "each program has strips");
@@ -41,7 +41,7 @@ static size_t lane_bytes(const struct machine *machine, int i)
                                                                             : sizeof(double);
 }
 
-/* As many values a register as there is memory for. */
+/* Sets the length of a strip: as many values a register as there is memory for. */
 static void find_strip(struct machine *machine)
 {
     const int n = last_register(machine) + 1;
@@ -92,7 +92,7 @@ static void *place(struct machine *machine, int i, int at)
     return (char *)own(machine, i) + (size_t)at * lane_bytes(machine, i);
 }
 
-/* As many copies of a value; n: a multiple of TND_STRIP_GRAIN. */
+/* Writes n copies of a value; n: a multiple of TND_STRIP_GRAIN. */
 static void fill(float *to, float value, int n)
 {
     typedef float vector __attribute__((vector_size(4 * sizeof(float))));
@@ -435,8 +435,8 @@ void tnd_fuse_run(const struct tnd_strip_kernel *kernel, const struct tnd_fuse *
 
 /* ---- tiles ---- */
 
-/* As many rows as fit into a strip, from row `row` on. Operands that are the same for all rows are
- * loaded for the first strip alone, which has most rows. */
+/* Computes as many rows as fit into a strip, from row `row` on, and returns their number. Operands
+ * that are the same for all rows are loaded for the first strip alone, which has most rows. */
 static int run_tile_rows(struct machine *machine, const struct tnd_fuse_matrix *matrix,
                          const void *const *in, const struct tnd_fuse_tile *tile, int row,
                          int column)

@@ -32,7 +32,7 @@ struct tnd_packed_weights {
 /* Copies of several nodes share no page, not even a huge one. */
 enum { COPY_STEP = 2 << 20 };
 
-/* Of the available memory, for all that is not packed. */
+/* Share of the available memory that is left for everything but packed weights. */
 #define KEPT_FREE 0.25
 
 enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *options,

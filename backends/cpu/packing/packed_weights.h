@@ -99,8 +99,8 @@ struct tnd_packed_weight tnd_packed_copy(const struct tnd_packed_weight *packed,
 /** Frees the copy; nobody may be computing with it. Any thread. */
 void tnd_packed_weights_remove(struct tnd_packed_weights *weights,
                                struct tnd_packed_weight *packed);
-/** Of a copy that a cache has: FILE when a part of it was gone when it was read, or was damaged and
- *  could not be packed again. Costs a look. */
+/** Checks a copy that a cache has. Errors: FILE (a part of it was gone when it was read, or was
+ *  damaged and could not be packed again). Costs a look at a flag. */
 enum tandem_status tnd_packed_weight_check(const struct tnd_packed_weight *packed,
                                            struct tandem_error *error);
 /** Makes the panels of rows row .. row + n_rows - 1 of all rows of all matrices ready: packed, or

@@ -109,7 +109,7 @@ static void multiply(const struct tnd_int8_tile *tile)
 
 /* ---- what follows ---- */
 
-/* Of 8 filters: what makes a whole number of a sum. */
+/* What turns the sums of 8 filters into results that are whole numbers. */
 struct ending {
     __m256i base, zero_w;
     __m256 scale, offset, low, high;

@@ -324,7 +324,7 @@ TND_INLINE void add_groups(const struct tnd_int8_depth *depth, int n_places, int
     }
 }
 
-/* Of results that are bytes, whose order is that of channels again. */
+/* Turns sums into results that are bytes, and puts channels into their order again. */
 TND_INLINE void depth_to_bytes(const struct tnd_int8_depth *depth,
                                const struct tnd_int8_finish *finish, __m512i w[][4], __mmask64 mask)
 {

@@ -116,7 +116,7 @@ static inline vec v_load_f16(const uint16_t *a)
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)a));
 }
 
-/* Of the 16-bit float at `a` in all lanes. */
+/* The 16-bit float at `a` in all lanes. */
 static inline vec v_set_f16(const void *a)
 {
     uint16_t bits;

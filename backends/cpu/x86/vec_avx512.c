@@ -110,7 +110,7 @@ static inline vec v_load_f16(const uint16_t *a)
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)a));
 }
 
-/* Of the 16-bit float at `a` in all lanes. */
+/* The 16-bit float at `a` in all lanes. */
 static inline vec v_set_f16(const void *a)
 {
     uint16_t bits;
