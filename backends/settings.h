@@ -30,7 +30,7 @@ enum tandem_status tnd_setting_number(const struct tnd_setting *setting, const c
 enum tandem_status tnd_setting_refuse(const struct tnd_setting *setting, const char *backend,
                                       const char *known, struct tandem_error *error);
 
-/** The same with the list of keys that the backend tells by its vtable. */
+/** As tnd_setting_refuse, with the list of keys that the backend tells by its vtable. */
 enum tandem_status tnd_setting_refuse_by(const struct tnd_setting *setting,
                                          const struct tandem_backend_api *api, const char *backend,
                                          struct tandem_error *error);

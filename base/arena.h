@@ -23,7 +23,8 @@ void tnd_arena_init(struct tnd_arena *arena, size_t chunk_bytes, size_t limit_by
 /** Frees all memory; the arena is as after init. */
 void tnd_arena_fini(struct tnd_arena *arena);
 
-/** The same with the arena itself on the heap; new gives NULL without memory, free accepts NULL. */
+/** As tnd_arena_init and tnd_arena_fini, with the arena itself on the heap; new gives NULL without
+ *  memory, free accepts NULL. */
 struct tnd_arena *tnd_arena_new(size_t chunk_bytes, size_t limit_bytes);
 void tnd_arena_free(struct tnd_arena *arena);
 

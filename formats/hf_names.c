@@ -125,7 +125,7 @@ static const struct name_row layer_names[] = {
     {"shared_head.norm", "nextn.shared_head_norm"},
     {"shared_head.head", "nextn.shared_head_head"},
 };
-/* The same with their last part. */
+/* Names of a layer's tensors with their last part. */
 static const struct name_row layer_wholes[] = {
     {"self_attn.sinks", "attn_sinks.weight"},
     {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},

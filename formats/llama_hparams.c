@@ -165,7 +165,7 @@ static enum tandem_status read_count(struct reader *reader, const char *name, in
     return TANDEM_OK;
 }
 
-/* The same with a value for files that do not say. */
+/* As read_count, with a value for files that do not say. */
 static enum tandem_status read_count_or(struct reader *reader, const char *name, int64_t otherwise,
                                         int64_t *out, struct tandem_error *error)
 {

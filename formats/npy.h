@@ -14,7 +14,7 @@
  *  TANDEM_NET_MAX_DIMS dimensions), OVERFLOW, MEMORY. */
 enum tandem_status tnd_npy_read(const void *bytes, size_t n, const char *name,
                                 struct tnd_array **out, struct tandem_error *error);
-/** The same of a file. Errors: also FILE. */
+/** As tnd_npy_read, from a file. Errors: also FILE. */
 enum tandem_status tnd_npy_open(const char *path, struct tnd_array **out,
                                 struct tandem_error *error);
 

@@ -19,7 +19,7 @@ struct tnd_npz {
  *  without zlib), those of tnd_npy_read, MEMORY. */
 enum tandem_status tnd_npz_read(const void *bytes, size_t n, const char *name, struct tnd_npz *out,
                                 struct tandem_error *error);
-/** The same of a file. Errors: also FILE. */
+/** As tnd_npz_read, from a file. Errors: also FILE. */
 enum tandem_status tnd_npz_open(const char *path, struct tnd_npz *out, struct tandem_error *error);
 void tnd_npz_free(struct tnd_npz *npz);
 

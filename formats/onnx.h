@@ -207,8 +207,8 @@ struct tnd_onnx_model {
  *  values that is not in the list). */
 enum tandem_status tnd_onnx_open(const char *path, struct tnd_onnx_model **out_model,
                                  struct tandem_error *error);
-/** The same of bytes, which the model borrows. `name` stands in messages. External data is
- *  refused: FORMAT. */
+/** As tnd_onnx_open, of bytes, which the model borrows. `name` stands in messages. External data
+ *  is refused: FORMAT. */
 enum tandem_status tnd_onnx_read(const void *bytes, size_t n, const char *name,
                                  struct tnd_onnx_model **out_model, struct tandem_error *error);
 void tnd_onnx_close(struct tnd_onnx_model *model);

@@ -79,8 +79,8 @@ int tnd_onnx_narrow_bits(enum tnd_onnx_type type);
  *  than 8 dimensions), MEMORY. */
 enum tandem_status tnd_onnx_array(const struct tnd_onnx_tensor *tensor, struct tnd_array **out,
                                   struct tandem_error *error);
-/** The same of a tensor that lives as long as the model: a store (NULL: none) keeps it by its
- *  address. */
+/** As tnd_onnx_array, of a tensor that lives as long as the model: a store (NULL: none) keeps it
+ *  by its address. */
 enum tandem_status tnd_onnx_shared_array(const struct tnd_onnx_tensor *tensor,
                                          struct tnd_store *store, struct tnd_array **out,
                                          struct tandem_error *error);

@@ -50,7 +50,7 @@ enum tandem_status tnd_onnx_inside(const struct tnd_onnx_memory *memory,
 enum tandem_status tnd_onnx_text(struct tnd_onnx_memory *memory, const struct tnd_cursor *at,
                                  const struct tnd_wire_field *field, const char *what,
                                  const char **out, struct tandem_error *error);
-/** The same of a text that nothing is computed by: a zero byte ends it. */
+/** As tnd_onnx_text, for a text that nothing is computed by: a zero byte ends it. */
 enum tandem_status tnd_onnx_remark(struct tnd_onnx_memory *memory, const struct tnd_cursor *at,
                                    const struct tnd_wire_field *field, const char *what,
                                    const char **out, struct tandem_error *error);

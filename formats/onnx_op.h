@@ -213,7 +213,7 @@ int tnd_onnx_second(struct tnd_onnx_call *call);
 void tnd_onnx_build_as(struct tnd_onnx_call *call, const char *op,
                        const struct tnd_onnx_attribute *attributes, int n, const int *in, int n_in,
                        int *out, int n_out);
-/** The same of one operand and one result. */
+/** As tnd_onnx_build_as, of one operand and one result. */
 int tnd_onnx_apply(struct tnd_onnx_call *call, const char *op,
                    const struct tnd_onnx_attribute *attributes, int n, int value);
 

@@ -64,7 +64,7 @@ int tnd_onnx_for_groups(struct tnd_onnx_call *call, int x, int64_t heads)
     return tnd_net_reshape(call->net, x, &joined);
 }
 
-/* The same where products broadcast one head. */
+/* As tnd_onnx_for_groups, where products broadcast one head. */
 static int for_groups(struct tnd_onnx_call *call, int x, int64_t heads)
 {
     return tnd_onnx_shape_of(call, x)->dims[1] == 1 ? x : tnd_onnx_for_groups(call, x, heads);

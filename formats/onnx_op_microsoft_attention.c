@@ -294,7 +294,8 @@ static void build_attention(struct tnd_onnx_call *call)
     attend_projected(call, all, tnd_onnx_in(call, 3), tnd_onnx_in(call, 4), tnd_onnx_in(call, 5));
 }
 
-/* The same of integers: input, weights, bias, both scales, mask, both zero points, past. */
+/* As build_attention, of integers: input, weights, bias, both scales, mask, both zero points,
+ * past. */
 static void build_integer_attention(struct tnd_onnx_call *call)
 {
     const int in[] = {tnd_onnx_in(call, 0), tnd_onnx_in(call, 1), tnd_onnx_in(call, 3),

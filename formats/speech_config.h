@@ -41,7 +41,8 @@ void tnd_speech_config_init(struct tnd_speech_config *config);
  *  FORMAT, LIMIT (more ids or languages than there is room for). */
 enum tandem_status tnd_speech_config_read(struct tnd_speech_config *config, const char *bytes,
                                           size_t n, const char *name, struct tandem_error *error);
-/** The same of a file; one that is not there states nothing. Errors: also FILE. */
+/** As tnd_speech_config_read, of a file; one that is not there states nothing. Errors: also FILE.
+ */
 enum tandem_status tnd_speech_config_open(struct tnd_speech_config *config, const char *path,
                                           struct tandem_error *error);
 

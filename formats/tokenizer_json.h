@@ -63,7 +63,8 @@ enum tandem_status tnd_tokenizer_vocab_read(const void *bytes, size_t n,
                                             const struct tnd_hf_files *files, const char *name,
                                             tandem_tokenizer **out_tokenizer,
                                             struct tandem_error *error);
-/** The same with the files beside `name`. Errors: NOT_FOUND (no merges.txt), FILE. */
+/** As tnd_tokenizer_vocab_read, with the files beside `name`. Errors: also NOT_FOUND (no
+ *  merges.txt) and FILE. */
 enum tandem_status tnd_hf_read_beside(const void *bytes, size_t n, const char *name,
                                       tandem_tokenizer **out_tokenizer, struct tandem_error *error);
 

@@ -20,7 +20,7 @@ struct tnd_wav {
  *  TRUNCATED, UNSUPPORTED_BUILD (compressed, another width), MEMORY. */
 enum tandem_status tnd_wav_read(const void *bytes, size_t n, const char *name, struct tnd_wav *out,
                                 struct tandem_error *error);
-/** The same of a file. Errors: also FILE. */
+/** As tnd_wav_read, from a file. Errors: also FILE. */
 enum tandem_status tnd_wav_open(const char *path, struct tnd_wav *out, struct tandem_error *error);
 void tnd_wav_free(struct tnd_wav *wav);
 

@@ -51,7 +51,7 @@ static const struct binary_code binary_codes[] = {
     [TANDEM_BINARY_LESS] = {true, TND_CODE_LESS, TND_CODE_MORE},
     [TANDEM_BINARY_LESS_EQUAL] = {true, TND_CODE_LESS_EQUAL, TND_CODE_MORE_EQUAL}};
 
-/* The same of registers of TND_FORM_I32; sums and products wrap around. */
+/* Codes of binary operations on registers of TND_FORM_I32; sums and products wrap around. */
 static const struct binary_code integer_codes[] = {
     [TANDEM_BINARY_ADD] = {true, TND_CODE_ADD_I32, TND_CODE_ADD_I32},
     [TANDEM_BINARY_SUB] = {true, TND_CODE_SUB_I32, TND_CODE_SUB_FROM_I32},

@@ -54,7 +54,7 @@ struct tnd_lower_options {
  *  net's builders, those of computing constants, MEMORY. */
 enum tandem_status tnd_net_lower(const struct tnd_net *net, struct tnd_lowered **out,
                                  struct tandem_error *error);
-/** The same with options. */
+/** As tnd_net_lower, with options. */
 enum tandem_status tnd_net_lower_with(const struct tnd_net *net,
                                       const struct tnd_lower_options *options,
                                       struct tnd_lowered **out, struct tandem_error *error);

@@ -84,7 +84,7 @@ static struct tnd_view weights_of(const struct tnd_lowering *l, const struct tnd
     return w;
 }
 
-/* The same as a new array, which the caller frees; NULL: no memory. */
+/* As weights_of, in a new array, which the caller frees; NULL: no memory. */
 static struct tnd_array *plain_weights(const struct tnd_lowering *l,
                                        const struct tnd_net_node *node)
 {

@@ -126,7 +126,7 @@ struct tnd_view tnd_lower_known(const struct tnd_lowering *l, int value);
  *  like that, else a copy. Errors: MEMORY. */
 enum tandem_status tnd_lower_keep(struct tnd_lowering *l, int value, const struct tnd_view *view,
                                   const void **out);
-/** The same as a tensor of F32: one for all nets of a store. */
+/** A value that is known, as a tensor of F32: one for all nets of a store. */
 enum tandem_status tnd_lower_constant(struct tnd_lowering *l, int value,
                                       const struct tnd_view *view, int n_dims, const int64_t *ne,
                                       tandem_tensor **out);
@@ -160,7 +160,7 @@ tandem_tensor *tnd_lower_weights(struct tnd_lowering *l, const struct tnd_array 
 void tnd_lower_source(struct tnd_lowering *l, const struct tnd_work *job, tandem_tensor *node);
 void tnd_lower_print(struct tnd_lowering *l, const struct tnd_fuse_printed *printed,
                      tandem_tensor *node);
-/** The same for a matrix of values under a window, and an epilogue (NULL: none). */
+/** As tnd_lower_print, for a matrix of values under a window, and an epilogue (NULL: none). */
 void tnd_lower_window(struct tnd_lowering *l, const struct tnd_printed_window *window, int64_t rows,
                       int64_t columns, const struct tnd_epilogue *epilogue, tandem_tensor *node);
 

@@ -82,7 +82,7 @@ static int centred(struct tnd_net *net, const struct quantised *q)
     return tnd_net_binary(net, TANDEM_BINARY_SUB, wide, tnd_net_view_like(net, base, q->zero));
 }
 
-/* The same of integers that are moved from `from`, as `value` is. */
+/* As centred(), for integers that are moved from `from`, as `value` is. */
 static int moved_centred(struct tnd_net *net, const struct quantised *q, int value, int from)
 {
     static const struct tnd_net_params none;

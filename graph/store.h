@@ -52,8 +52,9 @@ struct tnd_array *tnd_store_take(struct tnd_store *store, struct tnd_array *arra
  *  MEMORY. */
 enum tandem_status tnd_store_derive(struct tnd_store *store, const struct tnd_store_recipe *recipe,
                                     struct tnd_array **out, struct tandem_error *error);
-/** The same for arrays that the caller makes: NULL: no memory. `*is_new`: it is zeroed, and counts
- *  from tnd_store_made on. Nothing can be derived of it, and it goes with its last holder. */
+/** As tnd_store_take, for arrays that the caller makes: NULL: no memory. `*is_new`: it is zeroed,
+ *  and counts from tnd_store_made on. Nothing can be derived of it, and it goes with its last
+ *  holder. */
 struct tnd_array *tnd_store_find(struct tnd_store *store, const struct tnd_store_recipe *recipe,
                                  bool *is_new);
 void tnd_store_made(struct tnd_array *array);

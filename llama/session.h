@@ -201,7 +201,7 @@ enum tandem_status tnd_llama_check_entries(const tandem_session *session,
 /** Samplers count for one call: none is left. Returns the status. */
 enum tandem_status tnd_llama_forget_samplers(tandem_session *session, enum tandem_status status);
 
-/** The same for a session with `draft`. */
+/** As tnd_llama_decode, for a session with `draft`. */
 enum tandem_status tnd_llama_decode_ahead(tandem_session *session,
                                           const struct tandem_batch_entry *entries,
                                           int64_t n_entries, struct tandem_error *error);

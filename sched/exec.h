@@ -105,7 +105,7 @@ bool tnd_exec_is_refused(struct tnd_exec *exec, int slot, const struct tandem_te
 /** Bit a slot: devices that had no room for a constant weight, a root. Any thread. */
 uint32_t tnd_exec_refused_by(struct tnd_exec *exec, const struct tandem_tensor *weight);
 bool tnd_exec_has_refused(struct tnd_exec *exec);
-/** The same for the rows or columns of a part of the node. */
+/** As tnd_exec_has_refused, for the rows or columns of a part of the node. */
 bool tnd_exec_is_part_refused(struct tnd_exec *exec, int slot, const struct tandem_tensor *node,
                               const struct tandem_plan_part *part);
 /** Mirrors of leaves, for tests. */

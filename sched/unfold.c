@@ -46,7 +46,7 @@ static enum tandem_status move_operands(struct tnd_unfolding *unfolding, int i, 
     return TANDEM_OK;
 }
 
-/* The same for a step, which may stand for fused nodes. */
+/* As move_operands, for a step, which may stand for fused nodes. */
 static enum tandem_status move_for_step(struct tnd_unfolding *unfolding,
                                         const struct tnd_step *step)
 {

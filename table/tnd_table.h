@@ -307,7 +307,8 @@ const struct tnd_curve *tnd_table_find(const struct tandem_table *table,
  *  LIMIT. */
 enum tandem_status tnd_record_add(struct tandem_table *table, enum tnd_record kind,
                                   const void *record);
-/** The same for one sample of a kind that has samples; of `record` only the facts are read. */
+/** As tnd_record_add, for one sample of a kind that has samples; of `record` only the facts are
+ *  read. */
 enum tandem_status tnd_cell_add(struct tandem_table *table, enum tnd_record kind,
                                 const void *record, const struct tnd_sample *sample);
 
@@ -353,7 +354,7 @@ const struct tnd_curve *tnd_table_transfer(const struct tandem_table *table, con
 /** Marks the samples of a curve that an estimate at `m` rests on (that of m, or those on both
  *  sides, or the outermost) as stale. Returns how many were not before; 0 without such a curve. */
 int tnd_table_mark_stale(struct tandem_table *table, const struct tnd_curve_key *key, int64_t m);
-/** The same of all samples of a backend: its kernels are others now. */
+/** As tnd_table_mark_stale, for all samples of a backend: its kernels are others now. */
 int tnd_table_mark_backend_stale(struct tandem_table *table, const char *backend);
 /** Makes samples of `fresh` that were measured later than stale ones of `old` take their place when
  *  the two are merged. Samples of curves alone. */
@@ -396,7 +397,7 @@ enum tandem_status tnd_fingerprint_compare(const struct tnd_fingerprint *table,
                                            const struct tnd_fingerprint *machine,
                                            struct tandem_error *error);
 uint64_t tnd_fingerprint_hash(const struct tnd_fingerprint *fingerprint);
-/** The same of this machine, without its devices. */
+/** tnd_fingerprint_hash of this machine, without its devices. */
 uint64_t tnd_fingerprint_here(void);
 /** What a backend told of itself; "" when it told nothing of this key. */
 const char *tnd_fingerprint_identity(const struct tnd_fingerprint *fingerprint, const char *backend,

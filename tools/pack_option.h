@@ -17,8 +17,8 @@ struct tnd_pack_option {
 enum tandem_status tnd_pack_option_apply(const char *folder, struct tnd_pack_option *memory,
                                          struct tandem_runtime_options *options,
                                          struct tandem_error *error);
-/** The same as tnd_pack_option_prepare, of experts too where `experts` says so, and with the error
- *  that stood in the way. */
+/** As tnd_pack_option_prepare, of experts too where `experts` says so, and with the error that
+ *  stood in the way. */
 enum tandem_status tnd_pack_option_pack(bool experts, tandem_session *session,
                                         tandem_runtime *runtime, struct tandem_error *error);
 /** Makes the weights that a generated token reads ready: packs them, or maps them from the cache. A

@@ -80,7 +80,7 @@ bool tnd_is_beyond(const struct tnd_estimate *estimate);
  *  one), and a tenth of the incumbent's time. */
 bool tnd_lead_is_clear(const struct tnd_estimate *challenger, const struct tnd_estimate *incumbent);
 
-/** The same of two ways, by what the table aims at. */
+/** As tnd_lead_is_clear, of two candidates, by what the table aims at. */
 bool tnd_prediction_leads(const struct tnd_prediction *challenger,
                           const struct tnd_prediction *incumbent);
 

@@ -39,7 +39,7 @@ static double chance_of(const struct tnd_cluster_duty *duties, int n_ranks, int6
     return counts[k];
 }
 
-/* The same for many tokens, whose choices add up: nearly normal, each rank for itself. */
+/* As chance_of, for many tokens, whose choices add up: nearly normal, each rank for itself. */
 static double chance_of_many(const struct tnd_cluster_duty *duties, int n_ranks, int64_t n,
                              int64_t k, double tokens, double us)
 {

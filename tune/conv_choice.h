@@ -28,13 +28,13 @@ void tnd_conv_choose(const struct tandem_table *table, int threads,
 /** Why a choice is what it is: its method, the time of each method with its error bar, the reason.
  *  Two lines. */
 void tnd_conv_explain(const struct tnd_conv_choice *choice, int threads, struct tnd_text *out);
-/** The same of a device, for which the net would be lowered anew. */
+/** As tnd_conv_explain, for a device, for which the net would be lowered anew. */
 void tnd_conv_explain_on(const struct tandem_table *table, const char *device,
                          const struct tnd_conv_question *question, struct tnd_text *out);
 /** The question of a convolution that is computed on a device. */
 struct tnd_conv_question tnd_conv_question_on(const struct tnd_conv_question *question,
                                               const char *device);
-/** The same as an object of JSON, on one line. */
+/** A choice as an object of JSON, on one line. */
 void tnd_conv_explain_json(const struct tnd_conv_choice *choice, int threads, struct tnd_text *out);
 
 #endif

@@ -22,7 +22,7 @@ struct tnd_estimate {
  *  fixed cost and cost a token through the samples at that end (curve_line.h). False without
  *  samples. */
 bool tnd_estimate_curve(const struct tnd_curve *curve, int64_t m, double *out_us);
-/** The same with its expected deviation. */
+/** As tnd_estimate_curve, with the time's expected deviation. */
 bool tnd_estimate_point(const struct tnd_curve *curve, int64_t m, double *out_us,
                         double *out_error_us);
 

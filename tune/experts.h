@@ -20,8 +20,8 @@ struct tnd_expert_use {
     double known_active; /* for this many tokens */
 };
 
-/** The same with shares that differ: sum over experts of 1 - (1 - share)^tokens. One thread at a
- *  time per `use`. */
+/** As tnd_experts_active, with shares that differ: sum over experts of 1 - (1 - share)^tokens. One
+ *  thread at a time per `use`. */
 double tnd_experts_active_used(struct tnd_expert_use *use, int64_t tokens);
 
 /** The plain product that takes as long as a mul_mat_id node is expected to: it reads the rows of

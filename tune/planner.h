@@ -76,7 +76,7 @@ enum tnd_plan_kind {
     TND_PLAN_DEVICE, /* all that it can run on the first of those */
     TND_PLAN_KINDS
 };
-/** The same for one kind. */
+/** As tnd_planner_plan, for one kind. */
 enum tandem_status tnd_planner_plan_kind(struct tnd_planner *planner,
                                          const struct tandem_graph *graph, int n_threads,
                                          enum tnd_plan_kind kind, struct tandem_plan **out_plan,

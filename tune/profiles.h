@@ -23,7 +23,8 @@ int tnd_profile_find(const struct tnd_registry *registry, const char *name);
  *  type. */
 bool tnd_profile_describe(const struct tnd_registry *registry, int i, enum tandem_type type,
                           struct tnd_table_profile *out);
-/** The same by name, for devices too that are not here: tables of other machines name them. */
+/** As tnd_profile_describe, by name, for devices too that are not here: tables of other machines
+ *  name them. */
 bool tnd_profile_describe_name(const struct tnd_registry *registry, const char *name,
                                enum tandem_type type, struct tnd_table_profile *out);
 

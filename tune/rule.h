@@ -27,11 +27,11 @@ bool tnd_rule_rounds(const char *profile);
 /** Threads for a node: 1 when its work is too small to pay for handing it to others, else
  *  n_threads. `handoff_us`: what that was measured to cost; 0: unknown. */
 int tnd_rule_threads(const tandem_tensor *node, int n_threads, double handoff_us);
-/** The same for a matrix product, of at most n_threads. A single token only reads the weights, for
- *  which one thread a core is enough: no more than `n_cores` (0: unknown). */
+/** As tnd_rule_threads, for a matrix product, of at most n_threads. A single token only reads the
+ *  weights, for which one thread a core is enough: no more than `n_cores` (0: unknown). */
 int tnd_rule_product_threads(const tandem_tensor *node, int n_threads, int n_cores,
                              double handoff_us);
-/** The same of a plain product that is no node yet. */
+/** As tnd_rule_product_threads, for a plain product that is no node yet. */
 int tnd_rule_problem_threads(const struct tnd_problem *problem, int n_threads, int n_cores,
                              double handoff_us);
 

@@ -69,7 +69,7 @@ enum tandem_status tnd_cuda_find_devices(const struct tnd_gpu_libraries *librari
                                          struct tnd_gpu_found **out_found, int *out_n,
                                          struct tandem_error *error);
 
-/** The same of a library that is there. */
+/** As tnd_cuda_find_devices, of a library that is there. */
 enum tandem_status tnd_cuda_list(const struct tnd_cuda_library *library,
                                  struct tnd_gpu_found **out_found, int *out_n,
                                  struct tandem_error *error);

@@ -112,7 +112,7 @@ static bool try_compiler(const char *file, struct tnd_cuda_library *out)
     return out->has_compiler;
 }
 
-/* The same for cuBLAS, which brings the runtime of its own version. */
+/* As try_compiler, for cuBLAS, which brings the runtime of its own version. */
 static bool try_blas(const char *file, struct tnd_cuda_library *out)
 {
     const char *const names[] = {file, NULL};

@@ -22,10 +22,10 @@ enum tandem_status tnd_gpu_gemm_submit(struct tnd_gpu_device *device,
 /** Whether the device multiplies in half precision. */
 bool tnd_gpu_gemm_has_half(const struct tnd_gpu_device *device);
 
-/** The same in half precision, all rows (begin and end are not looked at). Operands are converted
- *  to scratch memory where the library takes halves; then none may be beyond 65504. Where sums are
- *  halves too, that holds for them as well, and their error is about 4e-8 * k of the mean square.
- */
+/** As tnd_gpu_gemm_submit, in half precision, all rows (begin and end are not looked at). Operands
+ *  are converted to scratch memory where the library takes halves; then none may be beyond 65504.
+ *  Where sums are halves too, that holds for them as well, and their error is about 4e-8 * k of
+ *  the mean square. */
 enum tandem_status tnd_gpu_gemm_submit_half(struct tnd_gpu_device *device,
                                             const struct tnd_gpu_gemm *product,
                                             struct tandem_error *error);

@@ -181,7 +181,7 @@ static enum tandem_status try_tiles(struct tnd_gpu_tuner *t, const struct tnd_gp
     return tnd_gpu_tune_tell(t, now, product, &times, error);
 }
 
-/* The same of a candidate that is not the numbers of before, which come first. */
+/* As try_tiles, of a candidate that is not the numbers of before, which come first. */
 static enum tandem_status try_other(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *product,
                                     struct tandem_error *error)
 {

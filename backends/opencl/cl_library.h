@@ -97,7 +97,7 @@ struct tnd_cl_library {
 enum tandem_status tnd_cl_library_get(const char *path, const struct tnd_cl_library **out_library,
                                       struct tandem_error *error);
 
-/** The same for CLBlast. */
+/** As tnd_cl_library_get, for CLBlast. */
 enum tandem_status tnd_clblast_get(const char *path,
                                    const struct tnd_clblast_functions **out_functions,
                                    struct tandem_error *error);

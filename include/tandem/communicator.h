@@ -126,7 +126,8 @@ TANDEM_API enum tandem_status tandem_communicator_broadcast(tandem_communicator 
 TANDEM_API enum tandem_status tandem_communicator_all_gather(tandem_communicator *communicator,
                                                              const void *mine, const size_t *bytes,
                                                              void *out, struct tandem_error *error);
-/** The same to rank 0 alone; `out` may be NULL elsewhere. Errors: RANK. */
+/** As tandem_communicator_all_gather, to rank 0 alone; `out` may be NULL elsewhere. Errors: RANK.
+ */
 TANDEM_API enum tandem_status tandem_communicator_gather(tandem_communicator *communicator,
                                                          const void *mine, const size_t *bytes,
                                                          void *out, struct tandem_error *error);

@@ -48,8 +48,8 @@ struct tandem_onnx_meta {
  *  FORMAT, TRUNCATED, LIMIT, MEMORY, OVERFLOW, UNSUPPORTED_BUILD. */
 TANDEM_API enum tandem_status tandem_onnx_open(const char *path, tandem_onnx **out_model,
                                                struct tandem_error *error);
-/** The same of bytes, which the model borrows; external data is refused (FORMAT). `name` stands in
- *  messages and is borrowed, too; NULL: "memory". Any thread. Errors: as above. */
+/** As tandem_onnx_open, of bytes, which the model borrows; external data is refused (FORMAT).
+ *  `name` stands in messages and is borrowed, too; NULL: "memory". Any thread. Errors: as above. */
 TANDEM_API enum tandem_status tandem_onnx_read(const void *bytes, size_t n, const char *name,
                                                tandem_onnx **out_model, struct tandem_error *error);
 /** Closes a model and what tandem_onnx_lower keeps of it; nets that tandem_onnx_net made live on.

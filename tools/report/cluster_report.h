@@ -24,7 +24,7 @@ struct tnd_cluster_report {
 /** Plans of 1, 2, ... ranks with their speeds, what the best one keeps where, who is left out and
  *  why, and what faster links and more memory would bring. */
 void tnd_cluster_print(const struct tnd_cluster_report *report, struct tnd_text *out);
-/** The same as one JSON object. */
+/** As tnd_cluster_print, as one JSON object. */
 void tnd_cluster_print_json(const struct tnd_cluster_report *report, struct tnd_text *out);
 /** One line: who computes, and why. */
 void tnd_cluster_print_choice(const struct tnd_cluster_report *report, struct tnd_text *out);

@@ -78,7 +78,7 @@ void tnd_report_table_heading(struct tnd_report *report, int source);
 void tnd_report_escape(struct tnd_text *out, const char *string);
 /** Three significant digits without an exponent. */
 void tnd_report_number(struct tnd_text *out, double value);
-/** The same with a unit: "12.3 us", "4 ms", "1.5 s". */
+/** As tnd_report_number, with a unit: "12.3 us", "4 ms", "1.5 s". */
 void tnd_report_time(struct tnd_text *out, double us);
 /** "4096 x 11008, q4_0". */
 void tnd_report_shape(struct tnd_text *out, const struct tnd_analysis *a);

@@ -15,7 +15,7 @@ enum tandem_status tnd_fit_machines(const char *path, const tandem_source *sourc
                                     const struct tnd_fit_options *options, unsigned refused,
                                     const double count[TND_FIT_PHASES], bool as_json,
                                     struct tandem_error *error);
-/** The same for the ranks that run, by their tables and measured links; rank 0 prints.
+/** As tnd_fit_machines, for the ranks that run, by their tables and measured links; rank 0 prints.
  *  Collective. Errors: those of opening a runtime, NOT_FOUND (a rank has no table, or there are no
  *  links). */
 enum tandem_status tnd_fit_ranks(const char *table, int64_t threads, const tandem_source *source,

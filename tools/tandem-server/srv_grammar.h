@@ -14,7 +14,7 @@ bool tnd_srv_grammar_read(struct srv_body *body, struct srv_params *out);
 bool tnd_srv_grammar_set(struct srv_body *body, const char *member, enum tandem_grammar_kind kind,
                          const char *text, const char *before, const char *after,
                          struct srv_params *out);
-/** The same of a value of JSON: a schema, or an array of choices. */
+/** As tnd_srv_grammar_set, from a value of JSON: a schema, or an array of choices. */
 bool tnd_srv_grammar_set_json(struct srv_body *body, const char *member,
                               enum tandem_grammar_kind kind, const cJSON *value, const char *before,
                               const char *after, struct srv_params *out);

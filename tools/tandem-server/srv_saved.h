@@ -14,7 +14,7 @@ enum tandem_status tnd_srv_save(const struct srv_engine *engine, const char *pat
  *  MEMORY, FILE, LIMIT, FORMAT, TRUNCATED. */
 enum tandem_status tnd_srv_restore(struct srv_engine *engine, const char *path,
                                    struct tandem_error *error);
-/** The same in memory; `out_bytes` is the caller's to free. */
+/** As tnd_srv_save, in memory; `out_bytes` is the caller's to free. */
 enum tandem_status tnd_srv_save_bytes(const struct srv_engine *engine, char **out_bytes,
                                       size_t *out_n, struct tandem_error *error);
 enum tandem_status tnd_srv_restore_bytes(struct srv_engine *engine, const char *bytes, size_t n,

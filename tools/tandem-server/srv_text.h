@@ -20,7 +20,7 @@ void tnd_srv_print(struct srv_text *text, const char *format, ...)
 /** The bytes as a JSON string with its quotes; what is no UTF-8 becomes U+FFFD.
  *  `bytes` may be NULL when n is 0. */
 void tnd_srv_add_json(struct srv_text *text, const char *bytes, size_t n);
-/** The same of a terminated text. */
+/** As tnd_srv_add_json, of a terminated text. */
 void tnd_srv_add_json_text(struct srv_text *text, const char *word);
 /** The bytes in base64 (RFC 4648) as a JSON string. */
 void tnd_srv_add_base64(struct srv_text *text, const void *bytes, size_t n);

@@ -84,7 +84,7 @@ TND_INLINE float32x4_t floats_4(uint16x4_t v)
     return vcvtq_f32_u32(vmovl_u16(v));
 }
 
-/* The same of signed bytes. */
+/* As floats_4, of signed bytes. */
 TND_INLINE float32x4_t signed_floats_4(uint16x4_t v)
 {
     int16x4_t value = vshr_n_s16(vreinterpret_s16_u16(vshl_n_u16(v, 8)), 8);

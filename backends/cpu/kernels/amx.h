@@ -71,8 +71,8 @@ struct tnd_amx_block {
 /* `n` values (a multiple of 32, at most 256) of a strip, value by value of K the 16 lanes. */
 typedef void tnd_amx_quantize_fn(const float *values, int n, bool is_w, struct tnd_amx_block *out);
 
-/* The same as n_parts parts of bf16 numbers, for any n: runs of tiles of 32 values, of tokens 32
- * numbers of each lane, of rows per 2 values of K the 2 numbers of each lane. */
+/* Splits values into n_parts parts of bf16 numbers, for any n: runs of tiles of 32 values, of
+ * tokens 32 numbers of each lane, of rows per 2 values of K the 2 numbers of each lane. */
 typedef void tnd_amx_split_fn(const float *values, int n, int n_parts, bool is_w, uint16_t *out);
 
 /* n codes of a panel of 16 lanes as in tiles.h, as floats value by value of K. */

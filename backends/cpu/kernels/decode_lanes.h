@@ -63,7 +63,7 @@ TND_INLINE void store_nibbles(const uint8_t *p, size_t stride, uint8_t *values)
     }
 }
 
-/* The same with a fifth bit for each value at qh. */
+/* As store_nibbles, with a fifth bit for each value at qh. */
 TND_INLINE void store_five_bits(const uint8_t *p, const uint8_t *qh, size_t stride, uint8_t *values)
 {
     const vec mask = v_set(0x0f0f0f0f);

@@ -26,7 +26,7 @@ struct tnd_tile_packed_f {
 };
 typedef void tnd_packed_f_fn(const struct tnd_tile_packed_f *tile);
 
-/* The same for BF16 weights times activations that are rounded to BF16. `x` of the tile: for each
+/* Kernels for BF16 weights times activations that are rounded to BF16. `x` of the tile: for each
  * two values of K the pairs of the tokens, a 32-bit number each, the first value low; 0 behind the
  * last one. */
 struct tnd_packed_bf16_kernels {

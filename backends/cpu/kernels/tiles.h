@@ -126,7 +126,7 @@ struct tnd_gemv_q {
     float *y;
 };
 
-/* The same for floats. w: per value of K the floats of the lanes. */
+/* A tile of floats. w: per value of K the floats of the lanes. */
 struct tnd_tile_f {
     const float *w;
     size_t w_panel; /* floats from one panel to the next */

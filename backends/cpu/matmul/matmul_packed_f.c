@@ -150,7 +150,7 @@ TND_INLINE void fetch_rows(const struct product *p, int64_t row, int64_t k0)
     }
 }
 
-/* The same of a panel of rows, of which `n_rows` exist. */
+/* Multiplies a panel of rows, of which `n_rows` exist. */
 static void multiply_rows(const struct product *p, struct scratch *s, int64_t row, int n_rows,
                           int64_t n_tokens, float *y, size_t y_stride)
 {

@@ -231,7 +231,7 @@ static int64_t pool_wide(const struct tnd_conv_kernel *kernel, const struct tnd_
     return n_before > 0 ? n_channels : 0;
 }
 
-/* The same of bytes, in any layout: all channels. */
+/* As pool_wide, of bytes, in any layout: all channels. */
 static void pool_bytes(const struct tnd_conv_kernel *kernel, const struct tnd_work *work,
                        const struct tnd_view *x, const struct place *place, int64_t stride,
                        uint8_t *y)

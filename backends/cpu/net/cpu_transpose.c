@@ -174,7 +174,7 @@ static inline void copy_byte_square(const uint8_t *from, int64_t stride, uint8_t
     }
 }
 
-/* The same of bytes: the loops are short, so that a block stays in the cache. */
+/* Copies a transposed block of bytes: the loops are short, so that a block stays in the cache. */
 static void copy_bytes(const uint8_t *restrict from, int64_t stride, int64_t n_rows,
                        int64_t n_columns, uint8_t *restrict to, int64_t to_stride)
 {

@@ -53,7 +53,7 @@ enum tandem_status tnd_cpu_attention_split(const struct tnd_cpu_kernels *kernels
                                            const struct tandem_work *work,
                                            struct tandem_worker *worker);
 
-/** The same of any node that is no matrix product. */
+/** Scratch memory of any node that is no matrix product. */
 size_t tnd_cpu_node_scratch(const struct tandem_tensor *node);
 
 /** Computes any node with kernels of the caller's choice. */

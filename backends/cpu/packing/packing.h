@@ -16,7 +16,7 @@ size_t tnd_packed_panel_bytes(enum tandem_type type, int64_t k);
 void tnd_pack_panel(const struct tnd_kernels_q *kernels, enum tandem_type type, const uint8_t *rows,
                     size_t row_bytes, int n_rows, int64_t k, uint8_t *out);
 
-/** The same for float types: a panel of 1..32 rows. */
+/** As tnd_pack_panel, for float types: a panel of 1..32 rows. */
 void tnd_pack_panel_f(enum tandem_type type, const uint8_t *rows, size_t row_bytes, int n_rows,
                       int64_t k, uint8_t *out);
 

@@ -56,7 +56,7 @@ TND_INLINE __m512i unpack_nibbles(const uint8_t *p, const uint8_t *q)
     return _mm512_and_si512(v, _mm512_set1_epi8(15));
 }
 
-/* The same to the numbers of a book. */
+/* As unpack_nibbles, to the numbers of a book. */
 TND_INLINE __m512i unpack_book(const uint8_t *p, const uint8_t *q, const int form)
 {
     const void *codes = tnd_book_codes(form);
