@@ -2,6 +2,7 @@
  * Messages by MPI: the one file that knows it, in a library of its own. Every call is made without
  * blocking and asked after, so that a rank that is gone ends the wait and not the process, and so
  * that a rank that waits leaves its CPU to others. */
+#include <math.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
@@ -61,6 +62,7 @@ struct transport {
     int post_code; /* MPI's, of one that has failed; */
     int post_rank; /* it was for that rank */
     int rank, count;
+    double limit_s;      /* of the last call, in seconds: below 0, of silence */
     int *missed;         /* {count}: pulses of ours since the last one of that rank */
     MPI_Request *pulses; /* {count}: in flight */
 };
@@ -343,6 +345,7 @@ static bool exchange(void *self, const struct tandem_message *sends, int n_sends
     struct transport *t = self;
     int n = 0;
     *out_rank = -1;
+    t->limit_s = limit_s;
     if (t->is_funneled && !pthread_equal(t->opener, pthread_self())) {
         snprintf(why, why_bytes, "this MPI is only for the thread that started it");
         return false;
@@ -418,6 +421,7 @@ static bool post(void *self, const struct tandem_message *send, double limit_s, 
                  char *why, size_t why_bytes)
 {
     struct transport *t = self;
+    t->limit_s = limit_s;
     if (!await_room(t, send->bytes, limit_s, out_rank, why, why_bytes)) {
         return false;
     }
@@ -452,15 +456,17 @@ static bool post(void *self, const struct tandem_message *send, double limit_s, 
     return true;
 }
 
-/* (Everything is received by the end of a run that has not failed.) */
-static void finish_posts(struct transport *t)
+/* False where a rank has not received all of it in time: nothing of ours waits for that rank then. */
+static bool finish_posts(struct transport *t)
 {
-    while (t->posts != NULL) {
-        struct post *next = t->posts->next;
-        MPI_Wait(&t->posts->request, MPI_STATUS_IGNORE);
-        free(t->posts);
-        t->posts = next;
+    const double begin_s = seconds();
+    double waited_s = 0;
+    while (t->posts != NULL && t->post_code == MPI_SUCCESS && waited_s <= fabs(t->limit_s)) {
+        move_posts(t);
+        waited_s = seconds() - begin_s;
+        rest(t->posts != NULL ? waited_s : 0);
     }
+    return t->posts == NULL;
 }
 
 /* ---- beginning and end ---- */
@@ -481,12 +487,11 @@ static void close_transport(void *self, bool has_failed)
 {
     struct transport *t = self;
     stop_pulse(t);
-    if (has_failed) {
+    if (has_failed || !finish_posts(t)) {
         fflush(NULL);
         end_in_any_case();
         MPI_Abort(t->comm, 1);
     }
-    finish_posts(t);
     if (!t->is_funneled) {
         take_last_pulses(t);
     }
