@@ -40,8 +40,8 @@ enum {
     X(ONE_I32, (tnd_vec)((tnd_vec_bits)x & 1u))                                                    \
     X(FROM_I32, __builtin_convertvector((tnd_vec_ints)x, tnd_vec))                                 \
     X(TO_I32, (tnd_vec) __builtin_convertvector(x, tnd_vec_ints))
-/** X(NAME, of the accumulator `x` and the operand `y`): those that, with HARD_SWISH, kernels of sums
- *  run before these leave the registers */
+/** X(NAME, of the accumulator `x` and the operand `y`): those that, with HARD_SWISH, kernels of
+ *  sums run before these leave the registers */
 #define TND_CODE_ENDING_LIST(X)                                                                    \
     X(ADD, x + y)                                                                                  \
     X(SUB, x - y)                                                                                  \

@@ -16,8 +16,8 @@ static const struct tnd_fuse_code ending_codes[] = {
 
 enum { ENDING_LINE = FILTERS + 3 };
 
-/* Whether `n` filters of `places` places have an ending, and nothing behind them is written. `sums`,
- * which are those without it, are `width` a place. */
+/* Whether `n` filters of `places` places have an ending, and nothing behind them is written. `sums`
+ * are those without it, `width` a place. */
 static bool is_ended(const float *sums, int width, const float *addends, const float *y, int places,
                      int n)
 {

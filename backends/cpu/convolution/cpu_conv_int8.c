@@ -281,7 +281,7 @@ static void run_sums(const struct run *run, struct tandem_worker *worker)
 
 /* ---- one filter a channel ---- */
 
-/* How many places from one with a whole window on, of `n` places, have whole windows in its line. */
+/* How many of `n` places from one with a whole window on have whole windows, too, in its line. */
 static int whole_ahead(const struct tnd_conv_int8 *conv, const struct place *place, int n)
 {
     const int last = conv->n - 1;

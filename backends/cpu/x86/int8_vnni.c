@@ -244,8 +244,8 @@ TND_INLINE int sharing_places(int n_panels)
     return n_panels == 1 ? 4 : n_panels == 2 ? 2 : 1;
 }
 
-/* Weights of a group of taps, in the same order, for all places that share a vector; panels that are
- * missing are zeros. */
+/* Weights of a group of taps, in the same order, for all places that share a vector; panels that
+ * are missing are zeros. */
 TND_INLINE void arrange_weights(const int8_t *w, int64_t panel, int n_panels, int sharing,
                                 __m512i out[4])
 {
