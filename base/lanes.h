@@ -108,7 +108,7 @@ static inline tnd_vec tnd_vec_sign(tnd_vec v, tnd_vec sign)
 /* (instructions give the second operand where one is NaN, or both are 0) */
 #if defined(__AVX512F__)
 #define TND_VEC_BOUND(name, x, y)                                                                  \
-    _mm512_mask_mov_ps(_mm512_##name##_ps(x, y), _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x)
+    _mm512_mask_##name##_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x, y)
 #elif defined(__AVX2__)
 #define TND_VEC_BOUND(name, x, y)                                                                  \
     _mm256_blendv_ps(_mm256_##name##_ps(x, y), x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q))
@@ -131,6 +131,26 @@ static inline tnd_vec tnd_vec_max(tnd_vec x, tnd_vec y)
 static inline tnd_vec tnd_vec_min(tnd_vec x, tnd_vec y)
 {
     return TND_VEC_BOUND(min, x, y);
+}
+
+/** x, or a limit that is a number other than 0 where x is beyond it. NaN stays. */
+#if defined(__AVX512F__)
+#define TND_VEC_LIMIT(name, x, limit) _mm512_##name##_ps(tnd_vec_set(limit), x)
+#elif defined(__AVX2__)
+#define TND_VEC_LIMIT(name, x, limit) _mm256_##name##_ps(tnd_vec_set(limit), x)
+#elif defined(__SSE2__)
+#define TND_VEC_LIMIT(name, x, limit) _mm_##name##_ps(tnd_vec_set(limit), x)
+#else
+#define TND_VEC_LIMIT(name, x, limit) TND_VEC_BOUND(name, x, tnd_vec_set(limit))
+#endif
+static inline tnd_vec tnd_vec_at_most(tnd_vec x, float limit)
+{
+    return TND_VEC_LIMIT(min, x, limit);
+}
+
+static inline tnd_vec tnd_vec_at_least(tnd_vec x, float limit)
+{
+    return TND_VEC_LIMIT(max, x, limit);
 }
 
 static inline tnd_vec tnd_vec_sqrt(tnd_vec v)

@@ -173,8 +173,7 @@ static inline tnd_vec tnd_vec_ceil(tnd_vec x)
  *  twice 2^(n - 1) overflows where exp does. */
 static inline __attribute__((always_inline)) tnd_vec tnd_vec_one_and_exp_minus(tnd_vec x)
 {
-    const tnd_vec below = tnd_vec_select((tnd_vec_bits)(x > 80.0f), tnd_vec_set(80), x);
-    const tnd_vec inside = tnd_vec_select((tnd_vec_bits)(x < -89.0f), tnd_vec_set(-89), below);
+    const tnd_vec inside = tnd_vec_at_least(tnd_vec_at_most(x, 80), -89);
     tnd_vec_bits n;
     const tnd_vec e = tnd_vec_exp_part(-inside, &n) + 1.0f;
     return tnd_vec_fmadd(e + e, tnd_vec_power_of_2(n - 1u), tnd_vec_set(1));

@@ -18,6 +18,19 @@ int tnd_strip_function_of(int kind)
     }
 }
 
+bool tnd_code_ends_sums(enum tnd_code_op op)
+{
+    switch (op) {
+#define CASE(name, expression) case TND_CODE_##name:
+        TND_CODE_ENDING_LIST(CASE)
+#undef CASE
+    case TND_CODE_HARD_SWISH:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static int unary_code(int kind)
 {
     switch (kind) {

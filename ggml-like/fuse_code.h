@@ -40,17 +40,21 @@ enum {
     X(ONE_I32, (tnd_vec)((tnd_vec_bits)x & 1u))                                                    \
     X(FROM_I32, __builtin_convertvector((tnd_vec_ints)x, tnd_vec))                                 \
     X(TO_I32, (tnd_vec) __builtin_convertvector(x, tnd_vec_ints))
-/** X(NAME, of the accumulator `x` and the operand `y`) */
-#define TND_CODE_BINARY_LIST(X)                                                                    \
+/** X(NAME, of the accumulator `x` and the operand `y`): those that, with HARD_SWISH, kernels of
+ *  sums run before these leave the registers */
+#define TND_CODE_ENDING_LIST(X)                                                                    \
     X(ADD, x + y)                                                                                  \
     X(SUB, x - y)                                                                                  \
-    X(SUB_FROM, y - x)                                                                             \
     X(MUL, x *y)                                                                                   \
+    X(MAX, tnd_vec_max(x, y))                                                                      \
+    X(MIN, tnd_vec_min(x, y))
+/** X(NAME, of the accumulator `x` and the operand `y`): all */
+#define TND_CODE_BINARY_LIST(X)                                                                    \
+    TND_CODE_ENDING_LIST(X)                                                                        \
+    X(SUB_FROM, y - x)                                                                             \
     X(DIV, x / y)                                                                                  \
     X(DIV_BY, y / x)                                                                               \
-    X(MAX, tnd_vec_max(x, y))                                                                      \
     X(MAX_OF, tnd_vec_max(y, x))                                                                   \
-    X(MIN, tnd_vec_min(x, y))                                                                      \
     X(MIN_OF, tnd_vec_min(y, x))                                                                   \
     X(EQUAL, (tnd_vec)(x == y))                                                                    \
     X(LESS, (tnd_vec)(x < y))                                                                      \
@@ -99,6 +103,9 @@ struct tnd_fuse_code {
     uint8_t op;
     uint8_t in, other; /* registers */
 };
+
+/** Whether kernels of sums run an operation (TND_CODE_ENDING_LIST). */
+bool tnd_code_ends_sums(enum tnd_code_op op);
 
 /** The function of a kind of enum tandem_unary; -1: none. */
 int tnd_strip_function_of(int kind);

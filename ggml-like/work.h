@@ -96,6 +96,7 @@ struct tnd_epilogue {
     /* whether rows of a tile can go through the program as they are. By operand: a constant that is
      * the same row for all, with TND_EPILOGUE_WIDTH values of 0 behind; else NULL */
     bool has_rows;
+    bool ends_sums; /* and kernels of sums run it (tnd_code_ends_sums) behind the first code */
     const float *rows[TND_FUSE_INPUTS];
     uint8_t saved[TND_FUSE_REGISTERS]; /* by step whose result is kept: where, counted from 0 */
 };

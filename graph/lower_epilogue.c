@@ -16,6 +16,19 @@ static const float *keep_row(struct tnd_lowering *l, const struct tnd_operand *i
     return copy == NULL ? NULL : copy->data;
 }
 
+/* Whether the program goes on with the sums from its first code to its last one. */
+static bool ends_sums(const struct tnd_epilogue *epilogue)
+{
+    const struct tnd_fuse_code *code = epilogue->fuse.codes;
+    const int self = epilogue->matrix.self;
+    const bool is_first = code->op == TND_CODE_LOAD && code->in == self;
+    do {
+        code++;
+    } while (is_first && tnd_code_ends_sums(code->op) &&
+             (code->op == TND_CODE_HARD_SWISH || code->in != self));
+    return is_first && code->op == TND_CODE_END;
+}
+
 /* Whether the program can run over rows of a tile as they are: where the values of a row of each
  * operand lie side by side, or are one constant, and a driver need not keep much (large frames cost
  * time). */
@@ -63,5 +76,6 @@ const struct tnd_epilogue *tnd_lower_take_epilogue(struct tnd_lowering *l, tande
     }
     waiting->is_taken = true;
     epilogue->has_rows = plan_rows(l, epilogue, n_columns);
+    epilogue->ends_sums = epilogue->has_rows && ends_sums(epilogue);
     return epilogue;
 }

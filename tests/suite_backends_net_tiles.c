@@ -10,6 +10,64 @@
 
 enum { TAPS = 3, RUN = 5, GUARD = 8, PLACES = TND_CONV_PIXELS, FILTERS = TND_CONV_FILTERS };
 
+/* An addend by place and filter, and a bound. */
+static const struct tnd_fuse_code ending_codes[] = {
+    {.op = TND_CODE_ADD, .in = 0}, {.op = TND_CODE_MAX, .in = 1}, {.op = TND_CODE_END}};
+
+enum { ENDING_LINE = FILTERS + 3 };
+
+/* Whether `n` filters of `places` places have an ending, and nothing behind them is written. `sums`
+ * are those without it, `width` a place. */
+static bool is_ended(const float *sums, int width, const float *addends, const float *y, int places,
+                     int n)
+{
+    bool is = true;
+    for (int i = 0; i < places * ENDING_LINE; i++) {
+        const int m = i / ENDING_LINE;
+        const int f = i % ENDING_LINE;
+        const float sum = f < n ? sums[m * width + f] + addends[i] : 0;
+        is = is && y[i] == (f >= n ? -77 : sum > 0.25F ? sum : 0.25F);
+    }
+    return is;
+}
+
+/* What an ending of the codes above works on. */
+struct ending {
+    float addends[(PLACES + 1) * ENDING_LINE], bounds[FILTERS], y[(PLACES + 1) * ENDING_LINE];
+    struct tnd_strip_operand operands[2];
+};
+
+static struct tnd_conv_ending begin_ending(struct ending *at)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    tnd_test_fill(&rng, at->addends, (PLACES + 1) * ENDING_LINE);
+    for (int i = 0; i < FILTERS; i++) {
+        at->bounds[i] = 0.25F;
+    }
+    for (int i = 0; i < (PLACES + 1) * ENDING_LINE; i++) {
+        at->y[i] = -77;
+    }
+    at->operands[0] = (struct tnd_strip_operand){.from = at->addends, .row = ENDING_LINE};
+    at->operands[1] = (struct tnd_strip_operand){.from = at->bounds, .row = 0};
+    return (struct tnd_conv_ending){ending_codes, at->operands, ENDING_LINE};
+}
+
+/* The tile again, of fewer filters, with an ending. */
+static void check_ended_tile(const struct tnd_conv_kernel *kernel, struct tnd_conv_tile tile,
+                             int panels, int places)
+{
+    struct ending at;
+    const float *sums = tile.y;
+    tile.n_filters =
+        panels * TND_CONV_PANEL - (TND_CONV_PANEL - 1) / kernel->end_filters * kernel->end_filters;
+    tile.ending = begin_ending(&at);
+    tile.y = at.y;
+    kernel->run[panels - 1][places - 1](&tile);
+    CU_ASSERT_TRUE(
+        is_ended(sums, panels * TND_CONV_PANEL, at.addends, at.y, places, tile.n_filters));
+    CU_ASSERT_EQUAL(at.y[places * ENDING_LINE], -77);
+}
+
 static void check_sums(const struct tnd_conv_kernel *kernel, int panels, int places)
 {
     enum { PANEL = TAPS * RUN * TND_CONV_PANEL };
@@ -48,6 +106,7 @@ static void check_sums(const struct tnd_conv_kernel *kernel, int panels, int pla
     }
     CU_ASSERT_TRUE(is_right);
     CU_ASSERT_EQUAL(y[places * filters], -77);
+    check_ended_tile(kernel, tile, panels, places);
 }
 
 /* Few filters, whose lanes are the values of a tap, behind which lies what is no number. */
@@ -93,6 +152,21 @@ static void check_few(const struct tnd_conv_kernel *kernel, int filters, int pla
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
+/* Some of the places again, with an ending. */
+static void check_ended_lines(const struct tnd_conv_kernel *kernel, struct tnd_conv_lines lines)
+{
+    struct ending at;
+    const float *sums = lines.y;
+    for (lines.n_places = 1; lines.n_places <= TND_CONV_LINE_PLACES; lines.n_places++) {
+        lines.ending = begin_ending(&at);
+        lines.y = at.y;
+        kernel->lines(&lines);
+        CU_ASSERT_TRUE(
+            is_ended(sums, kernel->channels, at.addends, at.y, lines.n_places, lines.n_channels));
+        CU_ASSERT_EQUAL(at.y[lines.n_places * ENDING_LINE], -77);
+    }
+}
+
 /* Places of a line with a filter a channel; the block begins at a channel of its own. */
 static void check_lines(const struct tnd_conv_kernel *kernel, int taps, int stride, int n_channels)
 {
@@ -135,6 +209,9 @@ static void check_lines(const struct tnd_conv_kernel *kernel, int taps, int stri
     }
     CU_ASSERT_EQUAL(wrong, 0);
     CU_ASSERT_EQUAL(y[TND_CONV_LINE_PLACES * kernel->channels], -77);
+    if (n_channels % kernel->end_filters == 0) {
+        check_ended_lines(kernel, lines);
+    }
 }
 
 static void lines_of_one_filter_a_channel_have_the_right_sums(void)

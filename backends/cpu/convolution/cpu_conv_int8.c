@@ -151,19 +151,47 @@ static void bring_edge(const struct run *run, const struct place *place, int64_t
     }
 }
 
+/* (For few bytes a call would take longer; the two parts may overlap.) */
+static inline void copy_piece(uint8_t *to, const uint8_t *from, int64_t n)
+{
+    if (n >= 16) {
+        memcpy(to, from, (size_t)n);
+    } else if (n >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + n - 8, from + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + n - 4, from + n - 4, 4);
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            to[i] = from[i];
+        }
+    }
+}
+
+/* What fills up a row: 0. The values may be written behind it. */
+static inline void fill_up(const struct run *run, uint8_t *row)
+{
+    if (run->row - run->k < 4) {
+        memset(row + run->row - 4, 0, 4);
+    } else {
+        memset(row + run->k, 0, (size_t)(run->row - run->k));
+    }
+}
+
 static void bring_rows(const struct run *run, int64_t first, int64_t n, int64_t first_channel)
 {
     struct place place = place_of(run->conv, first);
     for (int64_t i = 0; i < n; i++, next_place(run->conv, &place)) {
         const uint8_t *from = whole_window(run, &place);
         uint8_t *to = run->rows + i * run->row;
+        fill_up(run, to);
         for (int64_t p = 0; from != NULL && p < run->n_pieces; p++) {
-            memcpy(to + p * run->piece, from + run->pieces[p] + first_channel, (size_t)run->piece);
+            copy_piece(to + p * run->piece, from + run->pieces[p] + first_channel, run->piece);
         }
         if (from == NULL) {
             bring_edge(run, &place, first_channel, to);
         }
-        memset(to + run->k, 0, (size_t)(run->row - run->k));
     }
     if (run->flip != 0) {
         tnd_int8_flip(run->rows, n * run->row);
@@ -253,17 +281,40 @@ static void run_sums(const struct run *run, struct tandem_worker *worker)
 
 /* ---- one filter a channel ---- */
 
+/* How many of `n` places from one with a whole window on have whole windows, too, in its line. */
+static int whole_ahead(const struct tnd_conv_int8 *conv, const struct place *place, int n)
+{
+    const int last = conv->n - 1;
+    if (last < 0) {
+        return 1;
+    }
+    const int64_t room =
+        conv->in[last] - 1 - place->start[last] - (conv->taps[last] - 1) * conv->dilation[last];
+    const int64_t column = (place->start[last] + conv->begin[last]) / conv->stride[last];
+    const int64_t whole = tnd_min(room / conv->stride[last] + 1, conv->out[last] - column);
+    return (int)tnd_min(whole, n);
+}
+
 /* Rows of channels under the windows of some places; `padding` where there is nothing. */
 static void find_rows(const struct run *run, int64_t first, int n, const uint8_t *padding,
                       const uint8_t **out)
 {
     const struct tnd_conv_int8 *conv = run->conv;
+    const int last = conv->n - 1;
+    const int64_t stride = last >= 0 ? conv->stride[last] : 0;
     struct place place = place_of(conv, first);
-    for (int i = 0; i < n; i++, next_place(conv, &place)) {
+    for (int i = 0, whole = 1; i < n; i += whole, next_place(conv, &place)) {
         const uint8_t *from = whole_window(run, &place);
         int64_t tap[TND_INT8_WINDOW] = {0};
+        whole = from != NULL ? whole_ahead(conv, &place, n - i) : 1;
         for (int64_t t = 0; from != NULL && t < run->k; t++) {
-            out[t * n + i] = from + run->pieces[t];
+            const uint8_t *at = from + run->pieces[t];
+            for (int m = 0; m < whole; m++, at += stride * conv->channels) {
+                out[t * n + i + m] = at;
+            }
+        }
+        if (last >= 0) {
+            place.start[last] += (whole - 1) * stride;
         }
         for (int64_t t = 0; from == NULL && t < run->k; t++) {
             const int64_t at = seen(conv, &place, tap);

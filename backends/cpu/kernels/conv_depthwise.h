@@ -5,7 +5,7 @@
 #define TND_CONV_DEPTHWISE_H
 
 #include "base/lanes.h"
-#include "backends/cpu/kernels/conv_tile.h"
+#include "backends/cpu/kernels/conv_ending.h"
 
 enum { DEPTH_PLACES = 4 }; /* this many share the weights that are loaded */
 
@@ -146,6 +146,11 @@ static inline __attribute__((always_inline)) void lines_block(const struct tnd_c
                 }
             }
         }
+    }
+    if (lines->ending.codes != NULL) {
+        end_sums(&lines->ending, sum, TND_CONV_LINE_PLACES, lines->n_places, n_vectors, first,
+                 n[n_vectors - 1], lines->y);
+        return;
     }
     LINES_UNROLL
     for (int m = 0; m < TND_CONV_LINE_PLACES; m++) {

@@ -4,10 +4,19 @@
 #ifndef TND_CONV_TILE_H
 #define TND_CONV_TILE_H
 
+#include "backends/cpu/kernels/strip.h"
+#include "base/lanes.h"
 #include "ggml-like/conv.h"
 
 /* Most of a tile. */
 enum { TND_CONV_PANELS = 2, TND_CONV_FILTERS = TND_CONV_PANELS * TND_CONV_PANEL };
+
+/* What the result of sums goes through, and where it is written (conv_ending.h). */
+struct tnd_conv_ending {
+    const struct tnd_fuse_code *codes;        /* NULL: sums are stored as they are, without gaps */
+    const struct tnd_strip_operand *operands; /* value c of place m: from[m * row + c] */
+    int64_t line;                             /* of y: from one place to the next */
+};
 
 struct tnd_conv_tile {
     const float *const *rows; /* by tap and place: `run` values each */
@@ -16,6 +25,7 @@ struct tnd_conv_tile {
     int64_t w_panel; /* values from one panel to the next */
     int n_filters;   /* that are wanted: kernels may leave out those behind */
     float *y;        /* by place, the filters of all panels of the tile */
+    struct tnd_conv_ending ending;
 };
 
 /* One filter a channel: some places by the channels of a block. */
@@ -46,10 +56,13 @@ struct tnd_conv_lines {
     const float *w;   /* in panels, from the first channel on */
     int64_t w_panel;  /* values from one panel to the next */
     float *y;         /* by place, as wide as the channels of the kernel */
+    int n_places;     /* that y has, where there is an ending */
+    struct tnd_conv_ending ending;
 };
 
 struct tnd_conv_kernel {
     int pixels, panels; /* of the largest tile */
+    int end_filters;    /* endings take multiples of this */
     /* by panels and places of the tile: [0][0] for one of each */
     void (*run[TND_CONV_PANELS][TND_CONV_PIXELS])(const struct tnd_conv_tile *tile);
     /* conv_few.h; weights are rows (tnd_conv_few_row) of filters, `w_panel` values from one
@@ -83,13 +96,13 @@ struct tnd_conv_kernel {
 #define TND_CONV_UNROLL _Pragma("GCC unroll 16")
 #endif
 #define TND_CONV_BODY(VECTOR, LANES, PIXELS, VECTORS, SECOND, ZERO, LOAD, SET1, FMA, STORE)        \
-    VECTOR sum[PIXELS][VECTORS];                                                                   \
+    tnd_vec sum[PIXELS][TND_CONV_PANELS];                                                          \
     const float *w = tile->w;                                                                      \
     TND_CONV_UNROLL                                                                                \
     for (int m = 0; m < (PIXELS); m++) {                                                           \
         TND_CONV_UNROLL                                                                            \
         for (int v = 0; v < (VECTORS); v++) {                                                      \
-            sum[m][v] = ZERO();                                                                    \
+            sum[m][v] = (tnd_vec)ZERO();                                                           \
         }                                                                                          \
     }                                                                                              \
     for (int64_t tap = 0; tap < tile->n_taps; tap++) {                                             \
@@ -105,16 +118,21 @@ struct tnd_conv_kernel {
                 const VECTOR x = SET1(rows[m][c]);                                                 \
                 TND_CONV_UNROLL                                                                    \
                 for (int v = 0; v < (VECTORS); v++) {                                              \
-                    sum[m][v] = FMA(x, of_filters[v], sum[m][v]);                                  \
+                    sum[m][v] = (tnd_vec)FMA(x, of_filters[v], (VECTOR)sum[m][v]);                 \
                 }                                                                                  \
             }                                                                                      \
         }                                                                                          \
+    }                                                                                              \
+    if (tile->ending.codes != NULL) {                                                              \
+        end_sums(&tile->ending, sum, PIXELS, PIXELS, VECTORS, 0,                                   \
+                 tile->n_filters - ((VECTORS)-1) * (LANES), tile->y);                              \
+        return;                                                                                    \
     }                                                                                              \
     TND_CONV_UNROLL                                                                                \
     for (int m = 0; m < (PIXELS); m++) {                                                           \
         TND_CONV_UNROLL                                                                            \
         for (int v = 0; v < (VECTORS); v++) {                                                      \
-            STORE(tile->y + (size_t)((m * (VECTORS) + v) * (LANES)), sum[m][v]);                   \
+            STORE(tile->y + (size_t)((m * (VECTORS) + v) * (LANES)), (VECTOR)sum[m][v]);           \
         }                                                                                          \
     }
 

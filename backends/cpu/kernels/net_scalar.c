@@ -10,6 +10,7 @@
 #include "backends/cpu/kernels/strip_lanes.h"
 
 enum { PIXELS = 4, HALF = TND_CONV_PANEL / 2 };
+_Static_assert((int)HALF == 2 * TND_VEC_LANES, "half a panel is two vectors");
 
 static inline __attribute__((always_inline)) void run_half(const struct tnd_conv_tile *tile,
                                                            const int pixels, const int half)
@@ -26,6 +27,12 @@ static inline __attribute__((always_inline)) void run_half(const struct tnd_conv
                 }
             }
         }
+    }
+    if (tile->ending.codes != NULL) {
+        tnd_vec vectors[PIXELS][TND_CONV_PANELS];
+        memcpy(vectors, sum, sizeof(vectors));
+        end_sums(&tile->ending, vectors, pixels, pixels, 2, half, TND_VEC_LANES, tile->y);
+        return;
     }
     for (int m = 0; m < pixels; m++) {
         for (int f = 0; f < HALF; f++) {
@@ -54,6 +61,7 @@ void tnd_fill_net_scalar(struct tnd_cpu_kernels *out)
     out->strip = &strip;
     out->conv = (struct tnd_conv_kernel){.pixels = PIXELS,
                                          .panels = 1,
+                                         .end_filters = HALF,
                                          .run = {{run_1, run_2, run_3, run_4}},
                                          .few = run_few,
                                          .channels = 2 * TND_VEC_LANES,

@@ -44,9 +44,10 @@ struct tile {
     float sums[TND_EPILOGUE_ROWS * TND_CONV_FILTERS];
 };
 
-/* The sums of a tile of `n` places. */
+/* The sums of a tile of `n` places, with the ending, if there is one. */
 static void sum_tile(const struct tnd_conv *conv, const struct tiles *tiles,
-                     const tandem_tensor *node, struct tile *at, int64_t first, int n, float *sums)
+                     const tandem_tensor *node, struct tile *at, int64_t first, int n,
+                     const struct tnd_conv_ending *ending, float *y)
 {
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
     const int64_t panel_values =
@@ -60,7 +61,8 @@ static void sum_tile(const struct tnd_conv *conv, const struct tiles *tiles,
                                        .w = conv->packed + panel * panel_values,
                                        .w_panel = panel_values,
                                        .n_filters = at->n_filters,
-                                       .y = sums};
+                                       .y = y,
+                                       .ending = *ending};
     if (conv->is_few) {
         tiles->kernel->few(&tile, n);
     } else {
@@ -73,20 +75,28 @@ static void run_tiles(const struct tnd_conv *conv, const struct tiles *tiles,
                       const tandem_tensor *node, struct tile *at, int64_t first, int n)
 {
     const int width = at->n_panels * TND_CONV_PANEL;
-    for (int i = 0; i < n; i += (int)tiles->pixels) {
-        sum_tile(conv, tiles, node, at, first + i, (int)tnd_min(n - i, tiles->pixels),
-                 at->sums + i * width);
+    struct tnd_fuse_tile part = {.row = first,
+                                 .column = at->group * conv->filters + at->panel * TND_CONV_PANEL,
+                                 .n_rows = n,
+                                 .n_columns = at->n_filters,
+                                 .values = at->sums,
+                                 .stride = width};
+    float *y = (float *)tandem_tensor_data(node) + part.column;
+    struct tnd_conv_ending ending = {.codes = NULL};
+    for (int i = 0; i < n; i += (int)tiles->pixels, part.row += tiles->pixels) {
+        struct tnd_strip_operand operands[TND_FUSE_REGISTERS];
+        if (!conv->is_few) {
+            ending = tnd_epilogue_ending(tiles->kernel, conv->epilogue, node, &part,
+                                         conv->all_filters, operands);
+        }
+        sum_tile(conv, tiles, node, at, first + i, (int)tnd_min(n - i, tiles->pixels), &ending,
+                 ending.codes != NULL ? y + part.row * conv->all_filters : at->sums + i * width);
     }
-    const struct tnd_fuse_tile part = {.row = first,
-                                       .column =
-                                           at->group * conv->filters + at->panel * TND_CONV_PANEL,
-                                       .n_rows = n,
-                                       .n_columns = at->n_filters,
-                                       .values = at->sums,
-                                       .stride = width};
-    float *y = tandem_tensor_data(node);
-    tnd_epilogue_write(tiles->strip, conv->epilogue, node, &part,
-                       y + first * conv->all_filters + part.column, conv->all_filters);
+    if (ending.codes == NULL) {
+        part.row = first;
+        tnd_epilogue_write(tiles->strip, conv->epilogue, node, &part, y + first * conv->all_filters,
+                           conv->all_filters);
+    }
 }
 
 static void run_conv(const struct tnd_cpu_kernels *kernels, const struct tnd_conv *conv,

@@ -62,6 +62,7 @@ static void run_lines(const struct tnd_cpu_kernels *kernels, const struct tnd_co
     enum { COLUMNS = TND_CONV_MAX_LINES * TND_CONV_LINE_COLUMNS };
     const struct tnd_conv_kernel *kernel = &kernels->conv;
     const float *x = tandem_tensor_data(tandem_tensor_src(node, 0));
+    float *y = tandem_tensor_data(node);
     const float *columns[TND_EPILOGUE_ROWS / 2][COLUMNS];
     float sums[(TND_EPILOGUE_ROWS + TND_CONV_LINE_PLACES) * TND_CONV_FILTERS];
     const int last = conv->n - 1;
@@ -78,20 +79,30 @@ static void run_lines(const struct tnd_cpu_kernels *kernels, const struct tnd_co
         tile.n_rows += part[i].n_places;
         tnd_conv_columns(conv, x, part[i].pixel, columns[i]);
     }
-    tile.row = part[0].pixel;
     for (lines.channel = 0; lines.channel < conv->all_channels; lines.channel += width) {
         lines.n_channels = (int)tnd_min(conv->all_channels - lines.channel, width);
         lines.w = conv->packed + lines.channel / TND_CONV_PANEL * lines.w_panel +
                   lines.channel % TND_CONV_PANEL;
+        tile.column = lines.channel;
+        tile.n_columns = lines.n_channels;
         lines.y = sums;
         for (int i = 0; i < n; i++) { /* (what a short part has too much, the next one replaces) */
+            struct tnd_strip_operand operands[TND_FUSE_REGISTERS];
+            tile.row = part[i].pixel;
+            lines.ending = tnd_epilogue_ending(kernel, conv->epilogue, node, &tile,
+                                               conv->all_channels, operands);
+            if (lines.ending.codes != NULL) {
+                lines.y = y + tile.row * conv->all_channels + tile.column;
+            }
             lines.columns = columns[i];
+            lines.n_places = part[i].n_places;
             kernel->lines(&lines);
             lines.y += part[i].n_places * width;
         }
-        tile.column = lines.channel;
-        tile.n_columns = lines.n_channels;
-        write_tile(kernels, conv, node, &tile);
+        if (lines.ending.codes == NULL) {
+            tile.row = part[0].pixel;
+            write_tile(kernels, conv, node, &tile);
+        }
     }
 }
 

@@ -6,6 +6,30 @@
 
 _Static_assert((int)TND_CONV_FILTERS <= (int)TND_EPILOGUE_WIDTH, "rows fit");
 
+struct tnd_conv_ending tnd_epilogue_ending(const struct tnd_conv_kernel *kernel,
+                                           const struct tnd_epilogue *epilogue,
+                                           const tandem_tensor *node,
+                                           const struct tnd_fuse_tile *tile, int64_t line,
+                                           struct tnd_strip_operand *operands)
+{
+    static const struct tnd_fuse_code end[] = {{.op = TND_CODE_END}};
+    struct tnd_conv_ending ending = {.operands = operands, .line = line};
+    if (tile->n_columns % kernel->end_filters != 0 || (epilogue != NULL && !epilogue->ends_sums)) {
+        return ending;
+    }
+    ending.codes = epilogue == NULL ? end : epilogue->fuse.codes + 1; /* (behind the load) */
+    for (int i = 0; epilogue != NULL && i < epilogue->fuse.n_inputs; i++) {
+        const float *row = epilogue->rows[i];
+        const int64_t stride = row != NULL ? 0 : epilogue->matrix.strides[i][0];
+        if (i != epilogue->matrix.self) {
+            row = row != NULL ? row : tnd_work_values(&epilogue->in[i], node) + tile->row * stride;
+            operands[i] =
+                (struct tnd_strip_operand){.from = (void *)(row + tile->column), .row = stride};
+        }
+    }
+    return ending;
+}
+
 static void run_tile(const struct tnd_strip_kernel *kernel, const struct tnd_epilogue *epilogue,
                      const tandem_tensor *node, const struct tnd_fuse_tile *tile)
 {

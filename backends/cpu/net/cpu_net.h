@@ -46,6 +46,14 @@ void tnd_epilogue_write(const struct tnd_strip_kernel *kernel, const struct tnd_
                         const struct tandem_tensor *node, const struct tnd_fuse_tile *tile,
                         float *y, int64_t line);
 
+/** The epilogue (NULL: none) of a tile as kernels run it before its sums leave the registers;
+ *  without codes: they do not. `line`: of the result; `operands` have room for all registers. */
+struct tnd_conv_ending tnd_epilogue_ending(const struct tnd_conv_kernel *kernel,
+                                           const struct tnd_epilogue *epilogue,
+                                           const struct tandem_tensor *node,
+                                           const struct tnd_fuse_tile *tile, int64_t line,
+                                           struct tnd_strip_operand *operands);
+
 /* cpu_depthwise.c: convolutions of one filter a channel */
 int64_t tnd_cpu_depthwise_items(const struct tnd_conv *conv);
 void tnd_cpu_depthwise(const struct tnd_cpu_kernels *kernels, const struct tnd_conv *conv,

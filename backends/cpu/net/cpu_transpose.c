@@ -95,13 +95,26 @@ static void copy_part(const uint32_t *restrict from, int64_t stride, int64_t n_r
     }
 }
 
-/* Rows without gaps, of a number of columns that is known when this is compiled. */
-static inline void copy_narrow(const uint32_t *restrict from, int64_t stride, int64_t n_rows,
-                               int n_columns, uint32_t *restrict to)
+/* Rows of three values without gaps, as pictures have them: four at a time. */
+static void copy_threes(const uint32_t *restrict from, int64_t stride, int64_t n_rows,
+                        uint32_t *restrict to)
 {
-    for (int64_t row = 0; row < n_rows; row++) {
-        for (int i = 0; i < n_columns; i++) {
-            to[row * n_columns + i] = from[i * stride + row];
+    int64_t row = 0;
+    for (; row + SQUARE <= n_rows; row += SQUARE) {
+        four a;
+        four b;
+        four c;
+        memcpy(&a, from + row, sizeof(a));
+        memcpy(&b, from + stride + row, sizeof(b));
+        memcpy(&c, from + 2 * stride + row, sizeof(c));
+        const four out[3] = {PICK(PICK(a, b, 0, 4, 1, 5), c, 0, 1, 4, 2),
+                             PICK(PICK(b, c, 1, 5, 2, 6), a, 0, 1, 6, 2),
+                             PICK(c, PICK(a, b, 3, 7, 3, 7), 2, 4, 5, 3)};
+        memcpy(to + 3 * row, out, sizeof(out));
+    }
+    for (; row < n_rows; row++) {
+        for (int i = 0; i < 3; i++) {
+            to[row * 3 + i] = from[i * stride + row];
         }
     }
 }
@@ -110,7 +123,7 @@ static void copy_block(const uint32_t *from, int64_t stride, int64_t n_rows, int
                        uint32_t *to, int64_t to_stride)
 {
     if (n_columns == 3 && to_stride == 3) { /* (of pictures) */
-        copy_narrow(from, stride, n_rows, 3, to);
+        copy_threes(from, stride, n_rows, to);
         return;
     }
     for (int64_t column = 0; column < n_columns; column += LINE) {

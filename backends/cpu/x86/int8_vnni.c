@@ -238,13 +238,21 @@ TND_INLINE void interleave(const __m512i x[4], __m512i out[4])
     out[3] = _mm512_unpackhi_epi16(high01, high23);
 }
 
-/* Weights of a group of taps, in the same order; panels that are missing are zeros. */
-TND_INLINE void arrange_weights(const int8_t *w, int64_t panel, int n_panels, __m512i out[4])
+/* Places that share a vector of bytes, where they have few panels of channels. */
+TND_INLINE int sharing_places(int n_panels)
+{
+    return n_panels == 1 ? 4 : n_panels == 2 ? 2 : 1;
+}
+
+/* Weights of a group of taps, in the same order, for all places that share a vector; panels that
+ * are missing are zeros. */
+TND_INLINE void arrange_weights(const int8_t *w, int64_t panel, int n_panels, int sharing,
+                                __m512i out[4])
 {
     _Alignas(64) int8_t bytes[4][64] = {{0}};
-    for (int i = 0; i < n_panels; i++) {
+    for (int i = 0; i < n_panels * sharing; i++) {
         for (int j = 0; j < 4; j++) {
-            memcpy(bytes[j] + 16 * i, w + i * panel + 16 * j, 16);
+            memcpy(bytes[j] + 16 * i, w + i % n_panels * panel + 16 * j, 16);
         }
     }
     for (int j = 0; j < 4; j++) {
@@ -266,12 +274,12 @@ TND_INLINE void store_channels(const __m512i sum[4], int32_t *out)
 }
 
 /* Numbers of channels, in the same order; panels that are missing are zeros. */
-TND_INLINE void arrange_numbers(const void *numbers, int n_panels, __m512i out[4])
+TND_INLINE void arrange_numbers(const void *numbers, int n_panels, int sharing, __m512i out[4])
 {
     _Alignas(64) int32_t words[4][16] = {{0}};
-    for (int i = 0; i < n_panels; i++) {
+    for (int i = 0; i < n_panels * sharing; i++) {
         for (int j = 0; j < 4; j++) {
-            memcpy(words[j] + 4 * i, (const int32_t *)numbers + 16 * i + 4 * j, 16);
+            memcpy(words[j] + 4 * i, (const int32_t *)numbers + i % n_panels * 16 + 4 * j, 16);
         }
     }
     for (int j = 0; j < 4; j++) {
@@ -279,25 +287,51 @@ TND_INLINE void arrange_numbers(const void *numbers, int n_panels, __m512i out[4
     }
 }
 
-/* Bytes of tap `tap` of a place, which count from 0. */
-TND_INLINE __m512i load_tap(const struct tnd_int8_depth *depth, int n_places, int place,
-                            int64_t tap, __mmask64 mask)
+/* Places from `first` on that share a vector: behind the last one it stands again. */
+struct sharing {
+    int n_places, first;
+    __mmask64 mask; /* channels of a place */
+};
+
+TND_INLINE const uint8_t *tap_row(const struct tnd_int8_depth *depth, const struct sharing *at,
+                                  int64_t tap, int i)
 {
-    const uint8_t *row = depth->rows[tap * n_places + place] + depth->channel;
-    return _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, row),
-                            _mm512_set1_epi8((char)depth->flip));
+    const int place = at->first + i < at->n_places ? at->first + i : at->n_places - 1;
+    return depth->rows[tap * at->n_places + place] + depth->channel;
 }
 
-/* Adds four taps of a place, `n` of which there are. */
-TND_INLINE void add_group(const struct tnd_int8_depth *depth, int n_places, int place,
-                          __mmask64 mask, int64_t first, const int n, const __m512i w[4],
+/* Bytes of tap `tap` of `n` places, which count from 0. */
+TND_INLINE __m512i load_tap(const struct tnd_int8_depth *depth, const struct sharing *at,
+                            int64_t tap, const int n)
+{
+    __m512i x;
+    if (n == 1) {
+        x = _mm512_maskz_loadu_epi8(at->mask, tap_row(depth, at, tap, 0));
+    } else if (n == 2) {
+        const __mmask32 mask = (__mmask32)at->mask;
+        x = _mm512_inserti64x4(
+            _mm512_castsi256_si512(_mm256_maskz_loadu_epi8(mask, tap_row(depth, at, tap, 0))),
+            _mm256_maskz_loadu_epi8(mask, tap_row(depth, at, tap, 1)), 1);
+    } else {
+        const __mmask16 mask = (__mmask16)at->mask;
+        x = _mm512_castsi128_si512(_mm_maskz_loadu_epi8(mask, tap_row(depth, at, tap, 0)));
+        x = _mm512_inserti32x4(x, _mm_maskz_loadu_epi8(mask, tap_row(depth, at, tap, 1)), 1);
+        x = _mm512_inserti32x4(x, _mm_maskz_loadu_epi8(mask, tap_row(depth, at, tap, 2)), 2);
+        x = _mm512_inserti32x4(x, _mm_maskz_loadu_epi8(mask, tap_row(depth, at, tap, 3)), 3);
+    }
+    return _mm512_xor_si512(x, _mm512_set1_epi8((char)depth->flip));
+}
+
+/* Adds four taps, `n` of which there are. */
+TND_INLINE void add_group(const struct tnd_int8_depth *depth, const struct sharing *at,
+                          int64_t first, const int n, const int sharing, const __m512i w[4],
                           __m512i sum[4])
 {
     __m512i x[4];
     __m512i by_channel[4];
     TND_UNROLL
     for (int t = 0; t < 4; t++) {
-        x[t] = t < n ? load_tap(depth, n_places, place, first + t, mask) : _mm512_setzero_si512();
+        x[t] = t < n ? load_tap(depth, at, first + t, sharing) : _mm512_setzero_si512();
     }
     interleave(x, by_channel);
     TND_UNROLL
@@ -306,27 +340,46 @@ TND_INLINE void add_group(const struct tnd_int8_depth *depth, int n_places, int 
     }
 }
 
-/* Sums of a place, from `sum` on. */
-TND_INLINE void add_groups(const struct tnd_int8_depth *depth, int n_places, int place,
-                           __mmask64 mask, __m512i w[][4], __m512i sum[4])
+/* Sums of the places that share a vector, from `sum` on. */
+TND_INLINE void add_groups(const struct tnd_int8_depth *depth, const struct sharing *at,
+                           const int sharing, __m512i w[][4], __m512i sum[4])
 {
     const int64_t taps = depth->n_taps;
     int64_t tap = 0;
     for (; tap + 4 <= taps; tap += 4) {
-        add_group(depth, n_places, place, mask, tap, 4, w[tap / 4], sum);
+        add_group(depth, at, tap, 4, sharing, w[tap / 4], sum);
     }
     if (taps - tap == 1) { /* (squares of odd numbers) */
-        add_group(depth, n_places, place, mask, tap, 1, w[tap / 4], sum);
+        add_group(depth, at, tap, 1, sharing, w[tap / 4], sum);
     } else if (taps - tap == 2) {
-        add_group(depth, n_places, place, mask, tap, 2, w[tap / 4], sum);
+        add_group(depth, at, tap, 2, sharing, w[tap / 4], sum);
     } else if (taps - tap == 3) {
-        add_group(depth, n_places, place, mask, tap, 3, w[tap / 4], sum);
+        add_group(depth, at, tap, 3, sharing, w[tap / 4], sum);
+    }
+}
+
+TND_INLINE void store_places(const struct tnd_int8_finish *finish, const struct sharing *at,
+                             const int sharing, __m512i bytes)
+{
+    uint8_t *y = (uint8_t *)finish->y + at->first * finish->y_stride;
+    if (sharing == 1) {
+        _mm512_mask_storeu_epi8(y, at->mask, bytes);
+        return;
+    }
+    TND_UNROLL
+    for (int i = 0; i < sharing; i++, y += finish->y_stride) {
+        if (at->first + i < at->n_places) {
+            _mm512_mask_storeu_epi8(y, at->mask, bytes);
+        }
+        bytes = sharing == 2 ? _mm512_shuffle_i32x4(bytes, bytes, 0x4e)
+                             : _mm512_shuffle_i32x4(bytes, bytes, 0x39);
     }
 }
 
 /* Turns sums into results that are bytes, and puts channels into their order again. */
 TND_INLINE void depth_to_bytes(const struct tnd_int8_depth *depth,
-                               const struct tnd_int8_finish *finish, __m512i w[][4], __mmask64 mask)
+                               const struct tnd_int8_finish *finish, const int sharing,
+                               __m512i w[][4], __mmask64 mask)
 {
     const struct rounding rounding = rounding_for(finish->conv);
     const __m512 high = _mm512_set1_ps(finish->conv->high);
@@ -334,22 +387,35 @@ TND_INLINE void depth_to_bytes(const struct tnd_int8_depth *depth,
     __m512i base[4];
     __m512i scale[4];
     __m512i offset[4];
-    arrange_numbers(finish->base, n_panels, base);
-    arrange_numbers(finish->scale, n_panels, scale);
-    arrange_numbers(finish->offset, n_panels, offset);
-    for (int place = 0; place < finish->n_rows; place++) {
+    arrange_numbers(finish->base, n_panels, sharing, base);
+    arrange_numbers(finish->scale, n_panels, sharing, scale);
+    arrange_numbers(finish->offset, n_panels, sharing, offset);
+    struct sharing at = {finish->n_rows, 0, mask};
+    for (; at.first < at.n_places; at.first += sharing) {
         __m512i sum[4] = {base[0], base[1], base[2], base[3]};
-        add_groups(depth, finish->n_rows, place, mask, w, sum);
+        add_groups(depth, &at, sharing, w, sum);
         TND_UNROLL
         for (int j = 0; j < 4; j++) {
             sum[j] = rounded_16(
                 scaled_16(sum[j], _mm512_castsi512_ps(scale[j]), _mm512_castsi512_ps(offset[j])),
                 high);
         }
-        _mm512_mask_storeu_epi8((uint8_t *)finish->y + place * finish->y_stride, mask,
-                                as_bytes(&rounding, sum));
+        store_places(finish, &at, sharing, as_bytes(&rounding, sum));
     }
 }
+
+#define SHARING(n)                                                                                 \
+    static void depth_of_##n(const struct tnd_int8_depth *depth,                                   \
+                             const struct tnd_int8_finish *finish, __m512i w[][4], __mmask64 mask) \
+    {                                                                                              \
+        depth_to_bytes(depth, finish, n, w, mask);                                                 \
+    }
+SHARING(1)
+SHARING(2)
+SHARING(4)
+static void (*const depth_by_sharing[])(const struct tnd_int8_depth *,
+                                        const struct tnd_int8_finish *, __m512i[][4],
+                                        __mmask64) = {depth_of_1, depth_of_2, depth_of_4};
 
 static void depth_bytes(const struct tnd_int8_depth *depth, const struct tnd_int8_finish *finish)
 {
@@ -367,18 +433,22 @@ static void depth_bytes(const struct tnd_int8_depth *depth, const struct tnd_int
         finish_rows(&with_sums);
         return;
     }
+    const int n_panels = (n + PANEL - 1) / PANEL;
+    const bool is_byte = finish->conv->result >= TND_INT8_S8;
+    const int sharing = is_byte ? sharing_places(n_panels) : 1;
     for (int g = 0; g < n_groups; g++) {
-        arrange_weights(depth->bytes + g * 4 * PANEL, panel, (n + PANEL - 1) / PANEL, w[g]);
+        arrange_weights(depth->bytes + g * 4 * PANEL, panel, n_panels, sharing, w[g]);
     }
-    if (finish->conv->result >= TND_INT8_S8) {
-        depth_to_bytes(depth, finish, w, mask);
+    if (is_byte) {
+        depth_by_sharing[sharing / 2](depth, finish, w, mask);
         return;
     }
-    for (int place = 0; place < finish->n_rows; place++) {
+    struct sharing at = {finish->n_rows, 0, mask};
+    for (; at.first < at.n_places; at.first++) {
         __m512i sum[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
                           _mm512_setzero_si512()};
-        add_groups(depth, finish->n_rows, place, mask, w, sum);
-        store_channels(sum, sums + place * TND_INT8_DEPTH);
+        add_groups(depth, &at, 1, w, sum);
+        store_channels(sum, sums + at.first * TND_INT8_DEPTH);
     }
     finish_rows(&with_sums);
 }

@@ -30,6 +30,7 @@ void tnd_fill_net_avx2(struct tnd_cpu_kernels *out)
     out->strip = &strip;
     out->conv = (struct tnd_conv_kernel){.pixels = 6,
                                          .panels = 1,
+                                         .end_filters = 16,
                                          .run = {{run_1, run_2, run_3, run_4, run_5, run_6}},
                                          .few = run_few,
                                          .channels = 2 * 8,

@@ -48,6 +48,7 @@ void tnd_fill_net_avx512(struct tnd_cpu_kernels *out)
     out->strip = &strip;
     out->conv = (struct tnd_conv_kernel){.pixels = 14,
                                          .panels = 2,
+                                         .end_filters = 1,
                                          .run = {ALL(1), ALL(2)},
                                          .few = run_few,
                                          .channels = 2 * 16,
