@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/tnd_status.h"
 #include "formats/llama_tensors.h"
+#include "formats/mistaken.h"
 
 #define LLAMA2C_MAGIC    0x616b3432u /* "ak42" */
 #define V0_HEADER_BYTES  28
@@ -60,19 +61,26 @@ static int64_t read_i32(const unsigned char *bytes)
     return (int32_t)read_u32(bytes);
 }
 
-static enum tandem_status no_model(const char *name, struct tandem_error *error)
+static enum tandem_status no_model(const unsigned char *bytes, size_t n, const char *name,
+                                   struct tandem_error *error)
 {
-    return tnd_error_set(error, TANDEM_E_FORMAT, name, 0, 0,
-                         "%s: not a model file; GGUF, safetensors, PyTorch and llama2.c "
-                         "checkpoints are known",
-                         name);
+    const char *what = tnd_mistaken_onnx(bytes, n) ? "an ONNX model, which tandem-graph runs"
+                                                   : tnd_mistaken_for(bytes, n);
+    return tnd_error_set(error, n == 0 ? TANDEM_E_TRUNCATED : TANDEM_E_FORMAT, name, 0, 0,
+                         "%s: not a model file%s%s", name, what != NULL ? ", but " : "; ",
+                         what != NULL ? what
+                                      : "GGUF, safetensors, PyTorch and llama2.c checkpoints are "
+                                        "known");
 }
 
-static enum tandem_status check_header_bytes(size_t n, size_t wanted, const char *name,
-                                             struct tandem_error *error)
+static enum tandem_status check_header_bytes(const unsigned char *bytes, size_t n, size_t wanted,
+                                             const char *name, struct tandem_error *error)
 {
     if (n >= wanted) {
         return TANDEM_OK;
+    }
+    if (tnd_mistaken_onnx(bytes, n) || tnd_mistaken_for(bytes, n) != NULL) {
+        return no_model(bytes, n, name, error);
     }
     return tnd_error_set(error, TANDEM_E_TRUNCATED, name, (int64_t)n, (int64_t)wanted,
                          "%s: not a model file, or a cut one: it has %zu bytes, the header of a "
@@ -97,7 +105,7 @@ static enum tandem_status read_header(const unsigned char *bytes, size_t n, cons
                                       struct header *out, struct tandem_error *error)
 {
     const unsigned char *sizes = bytes;
-    TND_TRY(check_header_bytes(n, V0_HEADER_BYTES, name, error));
+    TND_TRY(check_header_bytes(bytes, n, V0_HEADER_BYTES, name, error));
     out->layout = &layout_v0;
     if (read_u32(bytes) == LLAMA2C_MAGIC) {
         const int64_t version = read_i32(bytes + 4);
@@ -108,11 +116,11 @@ static enum tandem_status read_header(const unsigned char *bytes, size_t n, cons
                 "it again with --version 1",
                 name, (long long)version, version == 2 ? " (weights in groups of int8)" : "");
         }
-        TND_TRY(check_header_bytes(n, V1_HEADER_BYTES, name, error));
+        TND_TRY(check_header_bytes(bytes, n, V1_HEADER_BYTES, name, error));
         out->layout = &layout_v1;
         sizes = bytes + 8;
     } else if (!could_be_sizes(bytes)) {
-        return no_model(name, error);
+        return no_model(bytes, n, name, error);
     }
     int64_t vocabulary = read_i32(sizes + 20);
     if (out->layout == &layout_v1) {

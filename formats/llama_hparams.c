@@ -206,18 +206,18 @@ static enum tandem_status refuse_number(const char *key, double value, struct ta
 
 static enum tandem_status find_architecture(struct reader *reader, struct tandem_error *error)
 {
-    const char *name = "none";
+    const char *name = "not said: GGUF files have general.architecture, others need their "
+                       "config.json beside them";
     if (tandem_source_text(reader->source, "general.architecture", &name)) {
         reader->architecture = tnd_llama_architecture_of(name);
     }
-    if (reader->architecture != NULL) {
-        return TANDEM_OK;
-    }
-    return tnd_error_set(error, TANDEM_E_FORMAT, "general.architecture", 0, 0,
-                         "llama: the model's architecture is %.60s (general.architecture, or "
-                         "model_type of config.json), expected one of those in "
-                         "docs/architectures.md, such as llama, qwen3 or gemma3",
-                         name);
+    return reader->architecture != NULL
+               ? TANDEM_OK
+               : tnd_error_set(
+                     error, TANDEM_E_FORMAT, "general.architecture", 0, 0,
+                     "llama: the model's architecture is %.100s; expected one of those in "
+                     "docs/architectures.md, such as llama, qwen3 or gemma3",
+                     name);
 }
 
 /* Latent attention: a key is n_rot values that rotate, which all heads share, and the latent

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "formats/mistaken.h"
 #include "formats/onnx_internal.h"
 
 /* Numbers of fields. */
@@ -120,20 +121,25 @@ static enum tandem_status read_model_field(struct tnd_onnx_memory *memory,
     }
 }
 
+/* A file that cannot be read: what it is in truth, else what is wrong with it. */
+static enum tandem_status no_model(const struct tnd_onnx_memory *memory, enum tandem_status status,
+                                   const struct tandem_error *why, struct tandem_error *error)
+{
+    const char *name = tnd_short_name(memory->file.name);
+    const char *other = tnd_mistaken_for(memory->file.data, memory->file.n);
+    return tnd_error_set(error, status, memory->file.name, why->got, why->limit,
+                         "%s: no ONNX model, %s%.200s", name,
+                         other != NULL ? "but " : "or a damaged one",
+                         other != NULL ? other : tnd_text_behind(why->text, name));
+}
+
 /* The fields of the whole file. Any file is read so, also one that is no model. */
 static enum tandem_status count_fields(struct tnd_onnx_memory *memory,
                                        struct tnd_onnx_counts *counts, struct tandem_error *error)
 {
-    const char *name = memory->file.name;
     struct tandem_error why = {0};
     const enum tandem_status status = tnd_onnx_count(memory, memory->file, counts, &why);
-    if (status != TANDEM_OK) {
-        const char *reason = tnd_text_behind(why.text, tnd_short_name(name));
-        return tnd_error_set(error, status, name, why.got, why.limit,
-                             "%s: no ONNX model, or a damaged one%.200s", tnd_short_name(name),
-                             reason);
-    }
-    return TANDEM_OK;
+    return status == TANDEM_OK ? TANDEM_OK : no_model(memory, status, &why, error);
 }
 
 static enum tandem_status read_model(struct tnd_onnx_memory *memory, struct tnd_onnx_model *model,
@@ -143,11 +149,12 @@ static enum tandem_status read_model(struct tnd_onnx_memory *memory, struct tnd_
     struct model_lists lists;
     TND_TRY(count_fields(memory, &counts, error));
     if (counts.of[MODEL_GRAPH] != 1 || counts.of[MODEL_IR_VERSION] == 0) {
-        return tnd_error_set(error, TANDEM_E_FORMAT, memory->file.name, counts.of[MODEL_GRAPH], 1,
-                             "%s: %d graphs and %s version of the format, expected one of both: no "
-                             "ONNX model",
-                             tnd_short_name(memory->file.name), counts.of[MODEL_GRAPH],
-                             counts.of[MODEL_IR_VERSION] == 0 ? "no" : "a");
+        struct tandem_error why = {0};
+        const enum tandem_status status =
+            tnd_error_set(&why, TANDEM_E_FORMAT, memory->file.name, counts.of[MODEL_GRAPH], 1,
+                          ": %d graphs and %s version of the format, expected one of both",
+                          counts.of[MODEL_GRAPH], counts.of[MODEL_IR_VERSION] == 0 ? "no" : "a");
+        return no_model(memory, status, &why, error);
     }
     TND_TRY(tnd_onnx_new(memory, counts.of[MODEL_OPSET], sizeof(lists.opsets[0]), &lists.opsets,
                          error));

@@ -324,10 +324,14 @@ static void build_svm_classifier(struct tnd_onnx_call *call)
     if (x == TANDEM_NET_NONE || !read_pairs(call, &it, tnd_onnx_shape_of(call, x)->dims[1])) {
         return;
     }
-    if (tnd_onnx_has(call, "prob_a") || tnd_onnx_has(call, "prob_b") || n_rho != it.n ||
-        strcmp(how, "NONE") != 0) {
-        (void)tnd_onnx_refuse(call, "probabilities, post_transform '%.20s' or %d values of rho",
-                              how, n_rho);
+    if (tnd_onnx_has(call, "prob_a") || tnd_onnx_has(call, "prob_b")) {
+        (void)tnd_onnx_refuse(call, "its probabilities are not computed: export it without them");
+        return;
+    }
+    if (n_rho != it.n || strcmp(how, "NONE") != 0) {
+        (void)tnd_onnx_refuse(call,
+                              "%d values of rho and post_transform '%.20s', expected %d and NONE",
+                              n_rho, how, (int)it.n);
         return;
     }
     const struct tnd_dims shape = {2, {it.vectors, tnd_onnx_shape_of(call, x)->dims[1]}};

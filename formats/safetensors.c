@@ -316,22 +316,30 @@ static bool beside(const char *path, const char *name, char out[PATH_MAX])
     return snprintf(out, PATH_MAX, "%.*s%s", folder, path, name) < PATH_MAX;
 }
 
-bool tnd_safetensors_in_folder(const char *path, char *out_path)
+enum tandem_status tnd_safetensors_in_folder(const char *path, char *out_path,
+                                             struct tandem_error *error)
 {
     static const char *const names[] = {"model.safetensors.index.json", "model.safetensors",
                                         "pytorch_model.bin.index.json", "pytorch_model.bin",
                                         "consolidated.00.pth"};
     struct stat info;
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
-        return false;
+        return snprintf(out_path, PATH_MAX, "%s", path) < PATH_MAX
+                   ? TANDEM_OK
+                   : tnd_error_set(error, TANDEM_E_LIMIT, "path", PATH_MAX, PATH_MAX,
+                                   "%.180s...: the path is too long", path);
     }
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (snprintf(out_path, PATH_MAX, "%s/%s", path, names[i]) < PATH_MAX &&
             tnd_file_exists(out_path)) {
-            return true;
+            return TANDEM_OK;
         }
     }
-    return false;
+    return tnd_error_set(
+        error, TANDEM_E_FILE, path, 0, 0,
+        "%.160s: a folder without model.safetensors, pytorch_model.bin, an index of "
+        "them or consolidated.00.pth; a GGUF file is named itself",
+        path);
 }
 
 /* Reads a small file beside `path`; none is there: `out` stays empty. */

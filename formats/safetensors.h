@@ -14,8 +14,10 @@
 bool tnd_safetensors_is(const uint8_t *bytes, size_t n);
 bool tnd_safetensors_is_index(const uint8_t *bytes, size_t n);
 
-/** If `path` is a folder with a model in it: the file to open. */
-bool tnd_safetensors_in_folder(const char *path, char *out_path);
+/** The file to open for `path`: that of a model's folder, else `path` itself. `out_path` has
+ *  PATH_MAX bytes. Errors: FILE (a folder without a model), LIMIT. */
+enum tandem_status tnd_safetensors_in_folder(const char *path, char *out_path,
+                                             struct tandem_error *error);
 
 /** Reads one file in memory, which the source borrows; config.json is looked for beside `path`.
  *  Errors: FORMAT, TRUNCATED, UNSUPPORTED_BUILD, LIMIT, MEMORY, FILE. */

@@ -222,9 +222,8 @@ static enum tandem_status open_source(const char *path, tandem_source **out_sour
 {
     struct tnd_file file;
     char in_folder[PATH_MAX];
-    if (tnd_safetensors_in_folder(path, in_folder)) {
-        path = in_folder;
-    }
+    TND_TRY(tnd_safetensors_in_folder(path, in_folder, error));
+    path = in_folder;
     TND_TRY(tnd_file_map(path, tnd_source_copies, &file, error));
     tandem_source *source = NULL;
     const struct format *format = formats;

@@ -3,6 +3,7 @@
  * its own; each call is handed to the room that owns it. */
 #include "tandem/runtime.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,8 +123,11 @@ static void load_table(tandem_runtime *runtime, const char *path)
     }
     if (status != TANDEM_OK) {
         if (layers == NULL || layers->n > 0) { /* else none is wanted */
+            const bool is_new_machine =
+                path == NULL && status == TANDEM_E_FILE && why->got == ENOENT;
             tnd_log_line(&runtime->log, TANDEM_LOG_WARN, "runtime",
-                         "no timing table, the rule serves: %s%s", why->text,
+                         "no timing table, the rule serves%s%s%s", is_new_machine ? "" : ": ",
+                         is_new_machine ? "" : why->text,
                          path == NULL ? " (mulmat-tune bench makes one)" : "");
         }
         tnd_free(layers);

@@ -222,8 +222,8 @@ enum tandem_status tnd_layers_load(struct tnd_layers *layers, const struct tnd_f
         const struct tandem_error *why =
             layers->n > 0 ? &layers->layers[layers->n - 1].error : NULL;
         status = why != NULL ? why->status : TANDEM_E_NOT_FOUND;
-        tnd_error_set(error, status, why != NULL ? why->where : "", 0, 0, "%s",
-                      why != NULL ? why->text : "no timing table: none is wanted");
+        tnd_error_set(error, status, why != NULL ? why->where : "", why != NULL ? why->got : 0, 0,
+                      "%s", why != NULL ? why->text : "no timing table: none is wanted");
     }
     if (status != TANDEM_OK) {
         tandem_table_free(table);

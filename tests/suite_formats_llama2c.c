@@ -186,6 +186,33 @@ static void version_2_is_refused_by_name(void)
     free(made.bytes);
 }
 
+/* What people give for a model: each is named for what it is. */
+static void a_file_of_another_kind_is_told_by_its_kind(void)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *part;
+    } rows[] = {
+        {"", 0, "made: not a model file, but an empty file"},
+        {"\x08\x0a\x12\x04made:\x04", 11, "an ONNX model, which tandem-graph runs"},
+        {"\x08\x0e:\x02", 4, "an ONNX model, which tandem-graph runs"},
+        {"\x93NUMPY\x01\x00v\x00{'descr': '<f4', ", 28, "an array of NumPy"},
+        {"version https://git-lfs.github.com/spec/v1\noid", 46, "'git lfs pull' fetches the file"},
+        {"<!DOCTYPE html><html lang=\"en\">", 32, "a web page: download the file itself"},
+        {"\x08\x0e:", 3, "an ONNX model"},
+        {"\x08\x0e", 2, "it has 2 bytes, the header of a llama2.c checkpoint has 28"},
+        {"Some text that is no model, of course", 37, "GGUF, safetensors, PyTorch and llama2.c"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tandem_error error = {0};
+        tandem_source *source = NULL;
+        CU_ASSERT_NOT_EQUAL(tnd_llama2c_read(rows[i].bytes, rows[i].n, "made", &source, &error),
+                            TANDEM_OK);
+        check_contains(error.text, rows[i].part);
+    }
+}
+
 static void every_truncation_is_an_error_that_names_the_file(void)
 {
     for (int version = 0; version <= 1; version++) {
@@ -304,6 +331,7 @@ static CU_TestInfo llama2c_tests[] = {
     {"tensors_stand_where_version_1_puts_them", tensors_stand_where_version_1_puts_them},
     {"a_shared_classifier_has_no_output_tensor", a_shared_classifier_has_no_output_tensor},
     {"version_2_is_refused_by_name", version_2_is_refused_by_name},
+    {"a_file_of_another_kind_is_told_by_its_kind", a_file_of_another_kind_is_told_by_its_kind},
     {"every_truncation_is_an_error_that_names_the_file",
      every_truncation_is_an_error_that_names_the_file},
     {"every_changed_byte_gives_an_error_or_a_source",

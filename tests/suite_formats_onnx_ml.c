@@ -100,7 +100,13 @@ static const struct onnx_case linear[] = {
      "classlabels_ints=[7,9] coefficients=[1.0,-1.0] vectors_per_class=[1,1] rho=[0.25]"
      " support_vectors=[1.0,0.0,0.0,1.0] prob_a=[1.0] prob_b=[1.0]",
      {"float32[1,2] 2 0.5"},
-     {"!probabilities", ""}},
+     {"!its probabilities are not computed: export it without them", ""}},
+    {"ai.onnx.ml.SVMClassifier",
+     21,
+     "classlabels_ints=[7,9] coefficients=[1.0,-1.0] vectors_per_class=[1,1] rho=[0.25,1.0]"
+     " support_vectors=[1.0,0.0,0.0,1.0] post_transform='SOFTMAX'",
+     {"float32[1,2] 2 0.5"},
+     {"!2 values of rho and post_transform 'SOFTMAX', expected 1 and NONE", ""}},
     {"ai.onnx.ml.SVMClassifier",
      21,
      "classlabels_ints=[7,9] coefficients=[1.0,1.0] vectors_per_class=[1,1] rho=[0.25]"

@@ -71,8 +71,12 @@ static void check_rows(const struct row *rows, size_t n)
 static void a_broken_wire_format_is_refused_with_its_place(void)
 {
     static const struct row rows[] = {
-        {"", TANDEM_E_FORMAT, "x.onnx: 0 graphs and no version of the format, expected one"},
+        {"", TANDEM_E_FORMAT, "x.onnx: no ONNX model, but an empty file"},
+        {"1:8", TANDEM_E_FORMAT, "no ONNX model, or a damaged one: 0 graphs and a version"},
         {"1:8 7:{} 7:{}", TANDEM_E_FORMAT, "2 graphs and a version"},
+        {"!4747554603000000", TANDEM_E_FORMAT, "but a GGUF file, which tandem-llama runs"},
+        {"!10000000000000007b22", TANDEM_E_FORMAT, "but a safetensors file, which tandem-llama"},
+        {"!504b030414000000", TANDEM_E_FORMAT, "but a ZIP archive, as PyTorch and NumPy"},
         {"!08ff", TANDEM_E_TRUNCATED, "at byte 2: a number needs 1 bytes, 0 are left"},
         {"!08ffffffffffffffffffff01", TANDEM_E_FORMAT, "takes more than 10 bytes"},
         {"!3aff01", TANDEM_E_TRUNCATED, "at byte 3: a field needs 255 bytes, 0 are left"},

@@ -53,6 +53,15 @@ static void a_response_is_that_of_the_same_chat(void)
               200);
     cJSON *items = cJSON_Parse(reply_text);
     check_string(text_of(items), text_of(got));
+    check_int(ASK(&s,
+                  "{\"instructions\":\"Be kind.\",\"input\":\"Once\",\"max_output_tokens\":9,"
+                  "\"temperature\":0,\"background\":false,\"truncation\":\"disabled\",\"include\":"
+                  "[],\"reasoning\":{\"effort\":\"low\",\"summary\":\"auto\"},\"text\":{"
+                  "\"format\":{\"type\":\"text\"},\"verbosity\":\"low\"}}"),
+              200);
+    cJSON *full = cJSON_Parse(reply_text); /* as OpenAI's clients send it */
+    check_string(text_of(full), text_of(got));
+    cJSON_Delete(full);
     cJSON_Delete(items);
     cJSON_Delete(want);
     cJSON_Delete(got);
@@ -145,6 +154,10 @@ static void what_responses_cannot_do_is_refused(void)
         {"{\"input\":[1]}", "'input' 0"},
         {"{\"input\":\"a\",\"tools\":[{\"type\":\"web_search\"}]}", "only type function"},
         {"{\"input\":\"a\",\"instructions\":1}", "'instructions' must be a string"},
+        {"{\"input\":\"a\",\"truncation\":\"auto\"}", "'truncation' is not supported"},
+        {"{\"input\":\"a\",\"reasoning\":\"low\"}", "'reasoning' must be an object"},
+        /* the chat reads it */
+        {"{\"input\":\"a\",\"reasoning\":{\"effort\":3}}", "'reasoning_effort' must be a"},
     };
     struct tnd_served s;
     if (!tnd_served_open(&s, NULL)) {

@@ -298,10 +298,15 @@ if group convert; then
     # A folder's tokenizer goes along; run finds it in either place.
     mkdir -p folder && cp hf/model.safetensors hf/config.json folder
     try 1 "names a tokenizer" run folder
+    mv folder/config.json folder/other.json
+    try 1 "others need their config.json beside them; expected one of" run folder
+    mv folder/other.json folder/config.json && mkdir -p bare
+    try 1 "bare: a folder without model.safetensors, pytorch_model.bin" run bare
     echo '{"model":{"type":"WordPiece"}}' >folder/tokenizer.json
     try 0 "no tokenizer is taken along: folder/tokenizer.json" convert -y folder folder.gguf
     cp tokenizer.bin folder
     rm folder/tokenizer.json
+    try 0 "note: runtime: no timing table, the rule serves (mulmat-tune bench makes one)" run folder -n 3
     try 0 "21 tensors" convert -y folder folder.gguf
     for model in folder folder.gguf; do
         "$tool" run "$model" -p "hello abc" -n 40 --temp 0 --table none >text.out 2>text.err

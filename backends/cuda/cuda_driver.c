@@ -341,6 +341,7 @@ static int launch_now(struct tnd_gpu_context *context, struct tnd_gpu_function *
     if (code == TND_CU_SUCCESS && event != NULL) {
         TND_CUDA_CALL(of(context), code, EventRecord(event->end, work_of(context)));
     }
+    how->arguments = NULL; /* they end here */
     return code;
 }
 

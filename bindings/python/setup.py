@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Puts the libraries that make built into the wheel, with those that they need and no system is sure
-to have. Nothing is compiled when a wheel is installed. TANDEM_BUILD: where the libraries are; default
-build/release, which make fills if need be."""
+to have. Nothing is compiled when a wheel is installed. TANDEM_BUILD: where the libraries are, from the
+top of the source on (pip runs this in another folder); default build/release, which make fills if need
+be."""
 import os
 import platform
 import re
@@ -14,7 +15,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 TOP = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("TANDEM_BUILD", TOP / "build" / "release")).resolve()
+BUILD = (TOP / os.environ.get("TANDEM_BUILD", "build/release")).resolve()
 
 VERSION = re.search(r'VERSION_STRING "([^"]+)"',
                     (TOP / "include" / "tandem" / "version.h").read_text()).group(1)

@@ -5,9 +5,11 @@
 # bare chroot lacks.)
 shopt -s lastpipe
 
-# Prints the project's files below the given folders (default: all of it), without what was built.
+# Prints the project's files below the given folders (default: all of it), without what was built, by
+# pip too.
 project_files() {
-    find "${@:-.}" \( -path ./build -o -path ./.git -o -name '*.orig' \) -prune -o -type f -print |
+    find "${@:-.}" \( -path ./build -o -path ./.git -o -path ./bindings/python/build \
+        -o -name '*.egg-info' -o -name '*.orig' \) -prune -o -type f -print |
         sed 's,^\./,,' | sort
 }
 # The rooms of the library, lowest first, as the Makefile names them, and the room above them.

@@ -75,7 +75,7 @@ static void print_model(const struct tnd_onnx_model *model)
     }
     printf("opset %lld, IR version %lld, made by ", (long long)model->opset,
            (long long)model->ir_version);
-    print_name(model->producer[0] != '\0' ? model->producer : "nobody who says so");
+    print_name(model->producer[0] != '\0' ? model->producer : "an unnamed producer");
     printf("\n%.0f parameters in %.0f bytes\n\n", values, bytes);
     for (int i = 0; i < graph->n_inputs; i++) {
         if (!tnd_onnx_has_initializer(graph, graph->inputs[i].name)) {

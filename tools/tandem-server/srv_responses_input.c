@@ -8,11 +8,12 @@
 static const struct {
     const char *name, *of_chat; /* NULL: dropped */
 } members[] = {{"model", NULL},
-               {"input", NULL}, /* read below, as the next four are */
+               {"input", NULL}, /* read below, as the next five are */
                {"instructions", NULL},
                {"tools", NULL},
                {"tool_choice", NULL},
                {"text", NULL},
+               {"reasoning", NULL},
                {"max_output_tokens", "max_tokens"},
                {"temperature", "temperature"},
                {"top_p", "top_p"},
@@ -47,6 +48,14 @@ static const char *text_of(const cJSON *object, const char *name)
     return cJSON_IsString(item) ? item->valuestring : NULL;
 }
 
+/* Members that clients send with the value that changes nothing. */
+static bool is_default(const cJSON *one)
+{
+    return cJSON_IsNull(one) || (strcmp(one->string, "background") == 0 && cJSON_IsFalse(one)) ||
+           (strcmp(one->string, "truncation") == 0 && cJSON_IsString(one) &&
+            strcmp(one->valuestring, "disabled") == 0);
+}
+
 static bool take_members(struct srv_body *body, cJSON *chat)
 {
     for (const cJSON *one = body->root->child; one != NULL; one = one->next) {
@@ -55,7 +64,7 @@ static bool take_members(struct srv_body *body, cJSON *chat)
         while (i < n && strcmp(members[i].name, one->string) != 0) {
             i++;
         }
-        if (i == n && !cJSON_IsNull(one)) {
+        if (i == n && !is_default(one)) {
             return tnd_srv_body_fault(body, "'%.60s' is not supported", one->string);
         }
         if (i < n && members[i].of_chat != NULL &&
@@ -220,11 +229,24 @@ static bool read_text(struct srv_body *body, cJSON *chat)
            add(body, out, "json_schema", cJSON_Duplicate(format, true));
 }
 
+/* {"effort":"low","summary":"auto"}: how long to think. Reasoning is sent whole. */
+static bool read_reasoning(struct srv_body *body, cJSON *chat)
+{
+    const cJSON *reasoning = tnd_srv_body_member(body, "reasoning");
+    const cJSON *effort = cJSON_GetObjectItemCaseSensitive(reasoning, "effort");
+    if (reasoning != NULL && !cJSON_IsObject(reasoning)) {
+        return tnd_srv_body_fault(body, "'reasoning' must be an object");
+    }
+    return effort == NULL || cJSON_IsNull(effort) ||
+           add(body, chat, "reasoning_effort", cJSON_Duplicate(effort, true));
+}
+
 bool tnd_srv_responses_read(struct srv_body *body)
 {
     cJSON *chat = cJSON_CreateObject();
     const bool is_good = take_members(body, chat) && read_input(body, chat) &&
-                         read_tools(body, chat) && read_text(body, chat);
+                         read_tools(body, chat) && read_text(body, chat) &&
+                         read_reasoning(body, chat);
     cJSON_Delete(body->root);
     body->root = chat;
     return is_good && (chat != NULL || tnd_srv_body_fault(body, "no memory for the request"));
