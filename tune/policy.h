@@ -82,12 +82,6 @@
  * did, the more the more is left. Test: none. */
 #define TND_SCHEDULE_HOPE_STEPS   64
 #define TND_SCHEDULE_HOPE_MOST    3000
-/* List scheduling is repeated with other ranks so often. Unit: repeats. Why: moves find what more
- * would. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
-#define TND_SCHEDULE_REPEATS      4
-/* By which times of nodes differ in such a repeat, either way. Unit: share. Why: enough to turn
- * ties of equal layers. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
-#define TND_SCHEDULE_VARIES       0.8
 /* A share of a product's rows is a multiple of this. Unit: rows. Why: strips of packed weights have
  * 16 or 32. Test: none. */
 #define TND_SCHEDULE_ROWS         32

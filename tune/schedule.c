@@ -354,20 +354,16 @@ static void improve(struct finding *f)
     f->best.us = moves.us;
 }
 
-/* By rank; where that pays, by ranks that are a bit different too. */
+/* By chain and by rank. */
 static void try_lists(struct finding *f, bool may_split)
 {
     const struct tnd_schedule_problem *problem = f->problem;
-    bool repeats = true;
     tnd_schedule_by_chain(problem, f->order, f->keys, f->listing.by_rank);
     try_list(f, may_split, false);
-    for (uint32_t variant = 0; repeats && variant <= TND_SCHEDULE_REPEATS; variant++) {
-        tnd_schedule_rank(problem, variant, f->listing.begin_us, f->keys, f->listing.by_rank);
-        try_list(f, may_split, false);
-        if (problem->slowdown != NULL && variant == 0) {
-            try_list(f, may_split, true);
-        }
-        repeats = is_open(f) && pays(f);
+    tnd_schedule_rank(problem, f->listing.begin_us, f->keys, f->listing.by_rank);
+    try_list(f, may_split, false);
+    if (problem->slowdown != NULL) {
+        try_list(f, may_split, true);
     }
 }
 

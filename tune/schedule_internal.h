@@ -189,10 +189,9 @@ struct tnd_listing {
     uint8_t *side;            /* out */
 };
 
-/** Orders nodes by their rank upward; above 0, `variant` changes their times a bit, so that ties
- *  and near ties fall another way. `rank`, `keys`: n_nodes numbers of scratch memory. */
-void tnd_schedule_rank(const struct tnd_schedule_problem *problem, uint32_t variant, float *rank,
-                       uint64_t *keys, int32_t *out_by_rank);
+/** Orders nodes by their rank upward. `rank`, `keys`: n_nodes numbers of scratch memory. */
+void tnd_schedule_rank(const struct tnd_schedule_problem *problem, float *rank, uint64_t *keys,
+                       int32_t *out_by_rank);
 /** Orders nodes by the first result of the graph that they lead to: one chain after another. */
 void tnd_schedule_by_chain(const struct tnd_schedule_problem *problem, int32_t *chain,
                            uint64_t *keys, int32_t *out_order);
