@@ -34,6 +34,7 @@
     X(SILU, "silu", 1, unary, EXPONENTIALS, SILU, 1)                                               \
     X(GELU, "gelu", 1, unary, EXPONENTIALS, SILU, 0)                                               \
     X(RELU, "relu", 1, unary, VALUES, ADD, 0)                                                      \
+    X(CLAMP, "clamp", 1, unary, VALUES, ADD, 0)                                                    \
     X(RMS_NORM, "rms_norm", 1, norm, VALUES, RMS_NORM, 0)                                          \
     X(NORM, "norm", 1, norm, VALUES, RMS_NORM, 0)                                                  \
     X(ROPE, "rope", 3, rope, EXPONENTIALS, ROPE, 0)                                                \

@@ -127,6 +127,10 @@ TANDEM_API tandem_tensor *tandem_silu(tandem_context *context, tandem_tensor *a)
 TANDEM_API tandem_tensor *tandem_gelu(tandem_context *context, tandem_tensor *a);
 /** max(a, 0). One thread at a time per context. Errors: SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_relu(tandem_context *context, tandem_tensor *a);
+/** min(max(a, low), high); NaN stays. Infinities are bounds that nothing exceeds. One thread at a
+ *  time per context. Errors: SHAPE, TYPE, ARGUMENT (not low <= high). */
+TANDEM_API tandem_tensor *tandem_clamp(tandem_context *context, tandem_tensor *a, float low,
+                                       float high);
 
 /* ---- along rows (dimension 0) ---- */
 
