@@ -26,6 +26,7 @@
     X(MUL, "mul", 2, binary, VALUES, MUL, 0)                                                       \
     X(DIV, "div", 2, binary, VALUES, MUL, 0)                                                       \
     X(SCALE, "scale", 1, unary, VALUES, ADD, 0)                                                    \
+    X(CLAMP, "clamp", 1, unary, VALUES, ADD, 0)                                                    \
     X(SQR, "sqr", 1, unary, VALUES, ADD, 0)                                                        \
     X(SQRT, "sqrt", 1, unary, VALUES, MUL, 0)                                                      \
     X(GELU_ERF, "gelu_erf", 1, unary, EXPONENTIALS, SILU, 0)                                       \
@@ -34,7 +35,6 @@
     X(SILU, "silu", 1, unary, EXPONENTIALS, SILU, 1)                                               \
     X(GELU, "gelu", 1, unary, EXPONENTIALS, SILU, 0)                                               \
     X(RELU, "relu", 1, unary, VALUES, ADD, 0)                                                      \
-    X(CLAMP, "clamp", 1, unary, VALUES, ADD, 0)                                                    \
     X(RMS_NORM, "rms_norm", 1, norm, VALUES, RMS_NORM, 0)                                          \
     X(NORM, "norm", 1, norm, VALUES, RMS_NORM, 0)                                                  \
     X(ROPE, "rope", 3, rope, EXPONENTIALS, ROPE, 0)                                                \
