@@ -73,7 +73,8 @@ BINARY(BUILD_BINARY)
 UNARY(BUILD_UNARY)
 BINARY(FORMULA)
 UNARY(FORMULA)
-FORMULA(scale, SCALE, a *b) /* b: the factor */
+FORMULA(scale, SCALE, a *b)          /* b: the factor */
+FORMULA(clamp, CLAMP, a > b ? b : a) /* b: the upper bound; a is at least the lower one */
 
 tandem_tensor *tandem_scale(tandem_context *context, tandem_tensor *a, float factor)
 {
@@ -84,13 +85,30 @@ tandem_tensor *tandem_scale(tandem_context *context, tandem_tensor *a, float fac
     return node;
 }
 
+tandem_tensor *tandem_clamp(tandem_context *context, tandem_tensor *a, float low, float high)
+{
+    tandem_tensor *node = unary(context, TANDEM_OP_CLAMP, a);
+    if (node != NULL && !(low <= high)) {
+        return tnd_build_fail(context, TANDEM_E_ARGUMENT, "clamp", 0, 0,
+                              "clamp: low %g is not at most high %g", (double)low, (double)high);
+    }
+    if (node != NULL) {
+        node->params.clamp.low = low;
+        node->params.clamp.high = high;
+    }
+    return node;
+}
+
 /* ---- reference ---- */
 
 enum tandem_status tnd_ref_binary(struct tandem_tensor *node, struct tandem_error *error)
 {
 #define ROW(name, NAME, formula) [TANDEM_OP_##NAME] = ref_##name,
     static double (*const formulas[TANDEM_OP_COUNT])(double, double) = {
-        BINARY(ROW) UNARY(ROW)[TANDEM_OP_SCALE] = ref_scale};
+        BINARY(ROW) UNARY(ROW)[TANDEM_OP_SCALE] = ref_scale, [TANDEM_OP_CLAMP] = ref_clamp};
+    const bool is_clamp = node->op == TANDEM_OP_CLAMP;
+    const double parameter = (double)(is_clamp ? node->params.clamp.high : node->params.factor);
+    const double low = is_clamp ? (double)node->params.clamp.low : -INFINITY;
 #undef ROW
     (void)error;
     const struct tandem_tensor *a = node->src[0];
@@ -99,8 +117,9 @@ enum tandem_status tnd_ref_binary(struct tandem_tensor *node, struct tandem_erro
         for (int64_t i2 = 0; i2 < node->ne[2]; i2++) {
             for (int64_t i1 = 0; i1 < node->ne[1]; i1++) {
                 for (int64_t i0 = 0; i0 < node->ne[0]; i0++) {
-                    const double x = tnd_ref_value(a, i0, i1, i2, i3);
-                    const double y = b == NULL ? (double)node->params.factor
+                    const double value = tnd_ref_value(a, i0, i1, i2, i3);
+                    const double x = value < low ? low : value;
+                    const double y = b == NULL ? parameter
                                                : tnd_ref_value(b, i0 % b->ne[0], i1 % b->ne[1],
                                                                i2 % b->ne[2], i3 % b->ne[3]);
                     *(float *)(void *)tnd_ref_at(node, i0, i1, i2, i3) =

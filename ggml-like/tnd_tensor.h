@@ -10,7 +10,10 @@
 
 /** Parameters of an operation; which member counts follows from `op`. */
 union tnd_op_params {
-    float factor;         /* SCALE */
+    float factor; /* SCALE */
+    struct {
+        float low, high;
+    } clamp;              /* CLAMP */
     float eps;            /* RMS_NORM, NORM */
     int64_t n_past;       /* DIAG_MASK_INF */
     int concat_dim;       /* CONCAT */

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The feed-forward network of a layer, and its mixtures of experts (Jiang et al. 2024,
  * arXiv:2401.04088). */
-#include "llama/forward.h"
+#include <math.h>
 
-/* At most 7: what lies above is taken away. */
-static tandem_tensor *at_most(const struct pass *p, tandem_tensor *x)
-{
-    tandem_context *c = p->context;
-    return tandem_sub(c, x, tandem_relu(c, tandem_sub(c, x, number(p, TND_LLAMA_CLAMP))));
-}
+#include "llama/forward.h"
 
 /* What the other half of a gate is multiplied by: itself, or clamped and one more. */
 static tandem_tensor *other_half(const struct pass *p, tandem_tensor *up)
@@ -17,9 +12,8 @@ static tandem_tensor *other_half(const struct pass *p, tandem_tensor *up)
     if (p->model->hparams.activation != TANDEM_ACTIVATION_CLAMPED) {
         return up;
     }
-    tandem_tensor *below = tandem_sub(c, tandem_scale(c, up, -1.0f), number(p, TND_LLAMA_CLAMP));
-    return tandem_add(c, at_most(p, tandem_add(c, up, tandem_relu(c, below))),
-                      number(p, TND_LLAMA_ONE));
+    up = tandem_clamp(c, up, -TND_LLAMA_CLAMPED_AT, TND_LLAMA_CLAMPED_AT);
+    return tandem_add(c, up, number(p, TND_LLAMA_ONE));
 }
 
 /* What a gate goes through; silu nearly always. */
@@ -35,7 +29,7 @@ static tandem_tensor *activate(const struct pass *p, tandem_tensor *gate)
     case TANDEM_ACTIVATION_GELU_TANH:
         return tandem_gelu(c, gate);
     case TANDEM_ACTIVATION_CLAMPED:
-        gate = at_most(p, gate);
+        gate = tandem_clamp(c, gate, -INFINITY, TND_LLAMA_CLAMPED_AT);
         return tandem_scale(c, tandem_silu(c, tandem_scale(c, gate, quick)), 1.0f / quick);
     case TANDEM_ACTIVATION_QUICK_GELU:
         return tandem_scale(c, tandem_silu(c, tandem_scale(c, gate, quick)), 1.0f / quick);

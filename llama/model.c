@@ -137,7 +137,6 @@ static enum tandem_status make_numbers(tandem_model *model, struct tandem_error 
     float *numbers = tandem_tensor_data(model->numbers);
     numbers[TND_LLAMA_ONE] = 1.0f;
     numbers[TND_LLAMA_FAR_OFF] = TND_LLAMA_FAR;
-    numbers[TND_LLAMA_CLAMP] = TND_LLAMA_CLAMPED_AT;
     tandem_tensor_set_role(model->numbers, TANDEM_ROLE_CONSTANT);
     return TANDEM_OK;
 }

@@ -115,7 +115,6 @@ struct tandem_model {
 enum tnd_llama_number {
     TND_LLAMA_ONE,
     TND_LLAMA_FAR_OFF, /* TND_LLAMA_FAR */
-    TND_LLAMA_CLAMP,   /* of gates and of the other half, gpt-oss's */
     TND_LLAMA_NUMBERS
 };
 

@@ -183,6 +183,11 @@ static tandem_tensor *build_scale(struct tnd_test_kit *kit)
     return tandem_scale(kit->context, strided(kit), -1.75F);
 }
 
+static tandem_tensor *build_clamp(struct tnd_test_kit *kit)
+{
+    return tandem_clamp(kit->context, strided(kit), -0.25F, 0.5F);
+}
+
 /* ---- rows ---- */
 
 static tandem_tensor *build_rms_norm(struct tnd_test_kit *kit)
@@ -426,6 +431,7 @@ static const struct tnd_test_case cases[] = {
     {"gelu", build_gelu, F32, CLOSE},
     {"gelu_erf", build_gelu_erf, F32, CLOSE},
     {"relu", build_relu, F32, EXACT},
+    {"clamp", build_clamp, F32, EXACT},
     {"rms_norm", build_rms_norm, F32, CLOSE},
     {"norm", build_norm, F32, 1e-8},
     {"soft_max", build_soft_max, F32, CLOSE},

@@ -85,6 +85,8 @@ CASE(tanh_row) { return tandem_tanh(c, leaf(c, r, 1025, 4, 1, 1)); }
 CASE(gelu_erf) { return tandem_gelu_erf(c, leaf(c, r, 1025, 4, 1, 1)); }
 CASE(gelu_strided) { return tandem_gelu(c, strided(c, r, 9, 5, 2, 1)); }
 CASE(relu) { return tandem_relu(c, leaf(c, r, 517, 3, 2, 1)); }
+CASE(clamp) { return tandem_clamp(c, leaf(c, r, 517, 3, 2, 1), -0.25f, 0.5f); }
+CASE(clamp_strided) { return tandem_clamp(c, strided(c, r, 45, 6, 2, 2), -INFINITY, 0.1f); }
 CASE(relu_empty) { return tandem_relu(c, leaf(c, r, 0, 1, 1, 1)); }
 
 /* ---- rows ---- */
@@ -310,7 +312,8 @@ const struct tnd_cpu_case tnd_cpu_cases[] = {
     EXACT(add_equal) EXACT(add_long) EXACT(add_row) EXACT(add_one) EXACT(add_part)
     EXACT(add_column) EXACT(add_strided) EXACT(add_empty) EXACT(add_no_rows) EXACT(sub) EXACT(mul)
     EXACT(mul_halves) EXACT(division) EXACT(scale) EXACT(scale_strided) EXACT(sqr)
-    EXACT(square_root) EXACT(relu) EXACT(relu_empty)
+    EXACT(square_root) EXACT(relu) EXACT(relu_empty) EXACT(clamp)
+    EXACT(clamp_strided)
     NEAR(silu) NEAR(silu_wide) NEAR(silu_strided) NEAR(gelu) NEAR(gelu_erf) NEAR(gelu_strided)
     NEAR(tanh_row)
     NEAR(rms_norm) NEAR(rms_norm_long) NEAR(rms_norm_strided) NEAR(rms_norm_one)

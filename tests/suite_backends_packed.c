@@ -296,6 +296,7 @@ static void tuning_changes_no_bits(void)
         {.unpack_part = 256},
         {.packed_ahead_1 = 1 << 20,
          .packed_ahead = 64,
+         .packed_into_l1 = 1 << 20,
          .packed_skinny = 1000,
          .unpack_part = TND_UNPACK_PART_MOST,
          .float_ahead = 64,
@@ -308,6 +309,7 @@ static void tuning_changes_no_bits(void)
         return;
     }
     CU_ASSERT(tnd_tuning_of("AuthenticAMD 25 17").packed_skinny == 128);
+    CU_ASSERT(tnd_tuning_of("AuthenticAMD 26 2").packed_into_l1 == 16384);
     CU_ASSERT(tnd_tuning_of("AuthenticAMD").packed_skinny == 48 &&
               tnd_tuning_of("").packed_skinny == 48);
     for (size_t i = 0; i < sizeof(tunings) / sizeof(tunings[0]); i++) {

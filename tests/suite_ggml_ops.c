@@ -444,6 +444,8 @@ static void elements_follow_their_formulas(void)
     check_values(c, tandem_sqr(c, a), VALUES(1, 4, 9, 16));
     check_values(c, tandem_sqrt(c, tandem_sqr(c, a)), VALUES(1, 2, 3, 4));
     check_values(c, tandem_relu(c, a), VALUES(1, 0, 3, 4));
+    check_values(c, tandem_clamp(c, a, -1.5f, 3.5f), VALUES(1, -1.5, 3, 3.5));
+    check_values(c, tandem_clamp(c, a, -INFINITY, 1), VALUES(1, -2, 1, 1));
     check_values(c, tandem_silu(c, a),
                  VALUES(0.731058579f, -0.238405844f, 2.85772238f, 3.92805516f));
     check_values(c, tandem_gelu(c, a),

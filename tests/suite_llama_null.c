@@ -183,6 +183,7 @@ static const struct row rows[] = {
     LIVES(tandem_gelu, "CX"),
     LIVES(tandem_gelu_erf, "CX"),
     LIVES(tandem_relu, "CX"),
+    LIVES(tandem_clamp, "CX"),
     LIVES(tandem_rms_norm, "CX"),
     LIVES(tandem_norm, "CX"),
     LIVES(tandem_soft_max, "CXx"),

@@ -42,6 +42,7 @@ static enum tandem_status use(tandem_backend *backend, const char *numbers,
     {TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q8_0, TANDEM_TYPE_Q4_K, TANDEM_TYPE_Q6_K, TANDEM_TYPE_Q2_K}, 5
 #define FLOATS {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_BF16}, 3
 static const struct tnd_number_sweep sweeps[] = {
+    {"packed_into_l1", "cpu-packed", {4096, 16384, -1}, QUANTIZED, {1, 2, 4}},
     {"packed_ahead_1", "cpu-packed", {0, 2048, 4096, 8192, -1}, QUANTIZED, {1}},
     {"packed_ahead", "cpu-packed", {0, 4096, 8192, 16384, -1}, QUANTIZED, {2, 4, 16, 48}},
     {"packed_skinny",

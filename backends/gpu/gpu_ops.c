@@ -33,6 +33,7 @@ static const struct {
     [TANDEM_OP_GELU] = {tnd_gpu_unary, NULL},
     [TANDEM_OP_GELU_ERF] = {tnd_gpu_unary, NULL},
     [TANDEM_OP_RELU] = {tnd_gpu_unary, NULL},
+    [TANDEM_OP_CLAMP] = {tnd_gpu_unary, NULL},
     [TANDEM_OP_DIAG_MASK_INF] = {tnd_gpu_unary, NULL},
     [TANDEM_OP_RMS_NORM] = {tnd_gpu_norm, NULL},
     [TANDEM_OP_NORM] = {tnd_gpu_norm, NULL},

@@ -18,7 +18,8 @@ enum unary_op {
     UNARY_MASK,
     UNARY_GELU_ERF,
     UNARY_SIGMOID,
-    UNARY_TANH
+    UNARY_TANH,
+    UNARY_CLAMP
 };
 
 static const uint32_t kernel_ops[TANDEM_OP_COUNT] = {
@@ -29,6 +30,7 @@ static const uint32_t kernel_ops[TANDEM_OP_COUNT] = {
     [TANDEM_OP_GELU] = UNARY_GELU,          [TANDEM_OP_RELU] = UNARY_RELU,
     [TANDEM_OP_DIAG_MASK_INF] = UNARY_MASK, [TANDEM_OP_GELU_ERF] = UNARY_GELU_ERF,
     [TANDEM_OP_SIGMOID] = UNARY_SIGMOID,    [TANDEM_OP_TANH] = UNARY_TANH,
+    [TANDEM_OP_CLAMP] = UNARY_CLAMP,
 };
 
 /* Result and first operand. */
@@ -92,6 +94,7 @@ enum tandem_status tnd_gpu_unary(struct tnd_gpu_device *device, const struct tan
     const tandem_tensor *node = work->node;
     const tandem_tensor *a = node->src[0];
     const int64_t n = tandem_tensor_elements(node);
+    const bool is_clamp = node->op == TANDEM_OP_CLAMP;
     const bool is_mask = node->op == TANDEM_OP_DIAG_MASK_INF;
     const bool is_dense = tandem_tensor_is_contiguous(a) && !is_mask; /* a mask needs the places */
     struct ends ends;
@@ -100,9 +103,12 @@ enum tandem_status tnd_gpu_unary(struct tnd_gpu_device *device, const struct tan
     TND_TRY(tnd_gpu_ops_begin(&launch, device, TND_GPU_SOURCE_OPS_ELEMENTWISE, 0, 0, error));
     TND_TRY(tnd_gpu_bind_unary(
         &launch, ends.y, ends.a, kernel_ops[node->op], is_dense ? LAYOUT_DENSE : LAYOUT_STRIDED,
-        node->op == TANDEM_OP_SCALE ? node->params.factor : 0.0f, is_mask ? node->params.n_past : 0,
-        (uint32_t)n, (uint32_t)node->ne[0], (uint32_t)node->ne[1], (uint32_t)node->ne[2], a->nb[1],
-        a->nb[2], a->nb[3], error));
+        is_clamp                      ? node->params.clamp.low
+        : node->op == TANDEM_OP_SCALE ? node->params.factor
+                                      : 0.0f,
+        is_clamp ? node->params.clamp.high : 0.0f, is_mask ? node->params.n_past : 0, (uint32_t)n,
+        (uint32_t)node->ne[0], (uint32_t)node->ne[1], (uint32_t)node->ne[2], a->nb[1], a->nb[2],
+        a->nb[3], error));
     return tnd_gpu_ops_run_items(&launch, (uint64_t)n, error);
 }
 

@@ -96,7 +96,7 @@ struct tandem_work {
 };
 
 /** Most nodes of one work. */
-#define TANDEM_FUSED_NODES 4
+#define TANDEM_FUSED_NODES 8
 
 /** Where a backend finds the operands of its works and leaves their results. */
 enum tandem_backend_memory {

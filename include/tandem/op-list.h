@@ -26,6 +26,7 @@
     X(MUL, "mul", 2, binary, VALUES, MUL, 0)                                                       \
     X(DIV, "div", 2, binary, VALUES, MUL, 0)                                                       \
     X(SCALE, "scale", 1, unary, VALUES, ADD, 0)                                                    \
+    X(CLAMP, "clamp", 1, unary, VALUES, ADD, 0)                                                    \
     X(SQR, "sqr", 1, unary, VALUES, ADD, 0)                                                        \
     X(SQRT, "sqrt", 1, unary, VALUES, MUL, 0)                                                      \
     X(GELU_ERF, "gelu_erf", 1, unary, EXPONENTIALS, SILU, 0)                                       \

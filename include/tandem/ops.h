@@ -108,6 +108,10 @@ TANDEM_API tandem_tensor *tandem_div(tandem_context *context, tandem_tensor *a, 
 
 /** a * factor. One thread at a time per context. Errors: SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_scale(tandem_context *context, tandem_tensor *a, float factor);
+/** min(max(a, low), high); NaN stays. Infinities are bounds that nothing exceeds. One thread at a
+ *  time per context. Errors: SHAPE, TYPE, ARGUMENT (not low <= high). */
+TANDEM_API tandem_tensor *tandem_clamp(tandem_context *context, tandem_tensor *a, float low,
+                                       float high);
 /** a * a. One thread at a time per context. Errors: SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_sqr(tandem_context *context, tandem_tensor *a);
 /** Square root; NaN below 0. One thread at a time per context. Errors: SHAPE, TYPE. */

@@ -97,6 +97,11 @@ static inline vec v_max(vec a, vec b)
     return vbslq_f32(vcgtq_f32(a, b), a, b);
 }
 
+static inline vec v_min(vec a, vec b)
+{
+    return vbslq_f32(vcltq_f32(a, b), a, b);
+}
+
 static inline vec v_fmadd(vec a, vec b, vec c)
 {
     return vfmaq_f32(c, a, b);

@@ -25,6 +25,7 @@ struct tnd_kernels_q {
     tnd_gemm_q_fn *gemm[TANDEM_TYPE_NUMBERS];
     tnd_gemv_q_fn *gemv[TANDEM_TYPE_NUMBERS]; /* or NULL: for one token, with the bits of gemm */
     tnd_quantize_x_fn *quantize_x;
+    tnd_pick_bits_fn *pick_bits; /* or NULL: packing has its own */
 };
 
 struct tnd_kernels_f {

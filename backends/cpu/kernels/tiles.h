@@ -144,6 +144,8 @@ struct tnd_tile_f {
 /* Decodes one panel: rows at `rows`, row_bytes apart; n values, a multiple of the block. */
 typedef void tnd_decode_q_fn(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_t *values,
                              float *scales, float *mins);
+/* Bit `bit` of each of 512 bytes (aligned to 64), the first byte's lowest. */
+typedef void tnd_pick_bits_fn(const uint8_t *from, int bit, uint8_t *out);
 /* n is a multiple of 8. */
 typedef void tnd_decode_f_fn(const uint8_t *rows, size_t row_bytes, int64_t n, float *w);
 typedef void tnd_gemm_q_fn(const struct tnd_tile_q *tile);

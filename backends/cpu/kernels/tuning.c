@@ -13,13 +13,23 @@ static const struct {
     {"AuthenticAMD 25 17", /* Zen 4, 2026-11-23 */
      {.packed_ahead_1 = 0,
       .packed_ahead = 8192,
+      .packed_into_l1 = 4096,
       .packed_skinny = 128,
       .unpack_part = 512,
       .float_ahead = 4096,
       .float_ahead_many = 4096}},
+    {"AuthenticAMD 26", /* Zen 5, 2026-11-28 */
+     {.packed_ahead_1 = 8192,
+      .packed_ahead = 10240,
+      .packed_into_l1 = 16384,
+      .packed_skinny = 48,
+      .unpack_part = 512,
+      .float_ahead = 4096,
+      .float_ahead_many = 16384}},
     {"GenuineIntel 6 207", /* Emerald Rapids without AMX, two shared cores, 2026-11-27 */
      {.packed_ahead_1 = 8192,
       .packed_ahead = 8192,
+      .packed_into_l1 = 4096,
       .packed_skinny = 24,
       .unpack_part = 512,
       .float_ahead = 4096,

@@ -18,6 +18,8 @@ enum { TND_UNPACK_PART_MOST = 1024 /* that there is room for */ };
     X(packed_ahead_1, 4096, 0, 1 << 20, 1)                                                         \
     /* with several */                                                                             \
     X(packed_ahead, 8192, 0, 1 << 20, 1)                                                           \
+    /* up to where both go into L1; what is fetched from further ahead goes into L2 */             \
+    X(packed_into_l1, 4096, 0, 1 << 20, 1)                                                         \
     /* tokens; see above */                                                                        \
     X(packed_skinny, 48, 0, 4096, 1)                                                               \
     /* values of K of a tile that is unpacked, for more tokens */                                  \

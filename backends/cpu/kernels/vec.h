@@ -23,6 +23,8 @@ struct tnd_vec {
     tnd_vec_unary_fn *exp; /* at most 2 units in the last place off */
     /** y = (a - shift) * factor; `y` may be `a`. */
     void (*affine)(const float *a, float shift, float factor, float *y, int64_t n);
+    /** y = min(max(a, low), high), NaN stays; `y` may be `a`. */
+    void (*clamp)(const float *a, float low, float high, float *y, int64_t n);
     double (*sum)(const float *a, int64_t n);
     /** Sum of (a - shift)^2. */
     double (*sum_squares)(const float *a, float shift, int64_t n);

@@ -81,6 +81,20 @@ static void vec_affine(const float *a, float shift, float factor, float *y, int6
     }
 }
 
+static void vec_clamp(const float *a, float low, float high, float *y, int64_t n)
+{
+    vec least = v_set(low);
+    vec most = v_set(high);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        v_store(y + i, v_min(most, v_max(least, v_load(a + i))));
+    }
+    if (i < n) {
+        int rest = (int)(n - i);
+        v_store_part(y + i, rest, v_min(most, v_max(least, v_load_part(a + i, rest))));
+    }
+}
+
 /* ---- sums: lanes of a block in single precision, blocks in double ---- */
 
 static double block_sum(const float *a, int64_t n)
@@ -281,6 +295,7 @@ static void fill(struct tnd_cpu_kernels *kernels)
     out->unary[TANDEM_OP_TANH] = vec_tanh;
     out->exp = vec_exp;
     out->affine = vec_affine;
+    out->clamp = vec_clamp;
     out->sum = vec_sum;
     out->sum_squares = vec_sum_squares;
     out->scores = vec_scores;

@@ -54,6 +54,13 @@ static void vec_affine(const float *a, float shift, float factor, float *y, int6
     }
 }
 
+static void vec_clamp(const float *a, float low, float high, float *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = a[i] < low ? low : a[i] > high ? high : a[i];
+    }
+}
+
 static double vec_sum(const float *a, int64_t n)
 {
     double sum = 0;
@@ -143,6 +150,7 @@ void tnd_fill_vec_scalar(struct tnd_cpu_kernels *out)
         .unary[TANDEM_OP_TANH] = vec_tanh,
         .exp = vec_exp,
         .affine = vec_affine,
+        .clamp = vec_clamp,
         .sum = vec_sum,
         .sum_squares = vec_sum_squares,
         .scores = vec_scores,

@@ -13,8 +13,7 @@ enum {
     TOKENS_MAX = 16,
     PART_MOST = TND_UNPACK_PART_MOST,
     PART_LEAST = 512, /* values of K in one pass of a skinny product: a multiple of every unit */
-    L2_BYTES = 512 * 1024, /* where it is unknown */
-    L1_AHEAD = 4096        /* bytes; what is fetched from further away goes into L2 */
+    L2_BYTES = 512 * 1024  /* where it is unknown */
 };
 
 struct scratch {
@@ -114,7 +113,7 @@ static void multiply_panel(const struct product *p, struct scratch *s, int64_t p
                 .accumulate = k0 > 0,
                 .ahead = ahead,
                 .is_fetched = t > 0,
-                .into_l2 = ahead > L1_AHEAD,
+                .into_l2 = ahead > p->tuning->packed_into_l1,
             });
             keep_target(p, &target, row, t, n_tokens);
         }

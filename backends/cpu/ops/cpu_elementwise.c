@@ -59,6 +59,8 @@ void tnd_cpu_unary_row(const struct tnd_cpu_kernels *kernels, const struct tande
 {
     if (node->op == TANDEM_OP_SCALE) {
         kernels->vec.affine(a, 0.0f, node->params.factor, y, n);
+    } else if (node->op == TANDEM_OP_CLAMP) {
+        kernels->vec.clamp(a, node->params.clamp.low, node->params.clamp.high, y, n);
     } else {
         TND_ASSERT(kernels->vec.unary[node->op] != NULL);
         kernels->vec.unary[node->op](a, y, n);

@@ -146,7 +146,7 @@ TND_INLINE words exchange(words bits, uint64_t mask, uint64_t shift)
 
 /* One bit of each byte, the first byte's lowest. Byte j of a word gets bit v from byte j of vector
  * v: a square of 8 x 8 bits, which is turned over, in both words of a vector. */
-TND_INLINE void pack_top_bit(const uint8_t *steps, const int bit, uint8_t *out)
+static void pack_top_bit(const uint8_t *steps, const int bit, uint8_t *out)
 {
     enum { VECTORS = 8, BYTES = (int)sizeof(words) };
     for (int i = 0; i < 8 * STEP; i += VECTORS * BYTES, out += BYTES) {
@@ -165,8 +165,10 @@ TND_INLINE void pack_top_bit(const uint8_t *steps, const int bit, uint8_t *out)
     }
 }
 
-static void pack_group(const uint8_t *steps, int bits, uint8_t *out)
+static void pack_group(const struct tnd_kernels_q *kernels, const uint8_t *steps, int bits,
+                       uint8_t *out)
 {
+    tnd_pick_bits_fn *pick = kernels->pick_bits != NULL ? kernels->pick_bits : pack_top_bit;
     uint8_t upper[GROUP];
     switch (bits) {
     case 8:
@@ -182,11 +184,11 @@ static void pack_group(const uint8_t *steps, int bits, uint8_t *out)
         break;
     case 5:
         pack_low_bits(steps, 4, out);
-        pack_top_bit(steps, 4, out + 4 * STEP);
+        pick(steps, 4, out + 4 * STEP);
         break;
     case 3:
         pack_low_bits(steps, 2, out);
-        pack_top_bit(steps, 2, out + 2 * STEP);
+        pick(steps, 2, out + 2 * STEP);
         break;
     case 4:
         pack_low_bits(steps, 4, out);
@@ -482,7 +484,7 @@ static void pack_unit(const struct packing *p, const uint8_t *rows, size_t row_b
     }
     out += header_bytes(p->code);
     for (int g = 0; g < unit / 32; g++, out += bits * 64) {
-        pack_group(steps + g * GROUP, bits, out);
+        pack_group(p->kernels, steps + g * GROUP, bits, out);
     }
 }
 

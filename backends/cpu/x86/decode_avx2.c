@@ -86,9 +86,19 @@ static inline vec v_book(const uint8_t *codes, vec v)
 
 #include "backends/cpu/kernels/decode_lanes.h"
 
+static void pick_bits(const uint8_t *from, int bit, uint8_t *out)
+{
+    for (int i = 0; i < 512; i += 32, out += 4) {
+        const vec v = _mm256_load_si256((const __m256i *)(const void *)(from + i));
+        const uint32_t bits = (uint32_t)_mm256_movemask_epi8(_mm256_slli_epi16(v, 7 - bit));
+        memcpy(out, &bits, sizeof(bits));
+    }
+}
+
 void tnd_fill_decode_avx2(struct tnd_cpu_kernels *out)
 {
     fill_decoders_q(&out->q);
+    out->q.pick_bits = pick_bits;
     fill_decoders_f(&out->f);
 }
 #else

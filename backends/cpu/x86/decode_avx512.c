@@ -87,6 +87,15 @@ static inline vec v_book(const uint8_t *codes, vec v)
 
 #include "backends/cpu/kernels/decode_lanes.h"
 
+static void pick_bits(const uint8_t *from, int bit, uint8_t *out)
+{
+    for (int i = 0; i < 512; i += 64, out += 8) {
+        const uint64_t bits = _mm512_test_epi8_mask(_mm512_load_si512((const void *)(from + i)),
+                                                    _mm512_set1_epi8((char)(1 << bit)));
+        memcpy(out, &bits, sizeof(bits));
+    }
+}
+
 void tnd_fill_decode_avx512(struct tnd_cpu_kernels *out)
 {
     fill_decoders_f(&out->f);
@@ -95,6 +104,7 @@ void tnd_fill_decode_avx512(struct tnd_cpu_kernels *out)
 void tnd_fill_decode_q_avx512(struct tnd_cpu_kernels *out)
 {
     fill_decoders_q(&out->q);
+    out->q.pick_bits = pick_bits;
 }
 #else
 typedef int tnd_no_avx512;

@@ -85,6 +85,11 @@ static inline vec v_max(vec a, vec b)
     return _mm256_max_ps(a, b);
 }
 
+static inline vec v_min(vec a, vec b)
+{
+    return _mm256_min_ps(a, b);
+}
+
 static inline vec v_fmadd(vec a, vec b, vec c)
 {
     return _mm256_fmadd_ps(a, b, c);

@@ -22,6 +22,7 @@
 #define OP_GELU_ERF 7
 #define OP_SIGMOID 8
 #define OP_TANH 9
+#define OP_CLAMP 10
 
 /* How operands lie. */
 #define LAYOUT_DENSE    0 /* everything like the result */
@@ -69,12 +70,12 @@ kernel void binary(global uchar *y, ulong y_at, global const uchar *a, ulong a_a
     ((global float *)(y + y_at))[i] = result;
 }
 
-/* y = f(a). `factor` is that of a scale; a value whose column is beyond n_past + its row becomes
- * -infinity in OP_MASK. */
+/* y = f(a). `factor` is that of a scale, or the least of a clamp, whose most is `high`; a value
+ * whose column is beyond n_past + its row becomes -infinity in OP_MASK. */
 work_group(GROUP)
 kernel void unary(global uchar *y, ulong y_at, global const uchar *a, ulong a_at, uint op,
-                  uint layout, float factor, long n_past, uint n, uint ne0, uint ne1, uint ne2,
-                  ulong a_nb1, ulong a_nb2, ulong a_nb3)
+                  uint layout, float factor, float high, long n_past, uint n, uint ne0,
+                  uint ne1, uint ne2, ulong a_nb1, ulong a_nb2, ulong a_nb3)
 {
     const uint i = get_global_id(0);
     if (i >= n) {
@@ -114,6 +115,8 @@ kernel void unary(global uchar *y, ulong y_at, global const uchar *a, ulong a_at
         result = 0.5f * x * erfc(-0.70710678f * x);
     } else if (op == OP_RELU) {
         result = x > 0.0f || isnan(x) ? x : 0.0f;
+    } else if (op == OP_CLAMP) {
+        result = x < factor ? factor : x > high ? high : x;
     } else {
         result = beyond > 0 ? -INFINITY : x;
     }
