@@ -2,12 +2,21 @@
  * The KV cache: tensors of its own context, written by cpy into views, read through views. */
 #include "llama/kv_cache.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "llama/llama_error.h"
 
-enum { SCATTERED = 4 /* runs of cells, from which on one node for all of them is faster */ };
+#ifndef MADV_COLLAPSE /* Linux 6.1; C libraries may be older */
+#define MADV_COLLAPSE 25
+#endif
+
+enum {
+    SCATTERED = 4, /* runs of cells, from which on one node for all of them is faster */
+    HUGE_PAGE = 2 * 1024 * 1024
+};
 
 /* ---- memory ---- */
 
@@ -353,6 +362,30 @@ static int64_t find_cell(const struct tnd_llama_kv_cache *cache, int64_t before)
     return -1;
 }
 
+/* Asks for huge pages once a text is long. A token reads some of every small page of all layers,
+ * and weights drive the addresses of those pages from the TLB between two tokens: 2 to 4 % of the
+ * time of a token behind 2,048 (1.1B, one thread, Zen 5). Short texts keep small pages: huge ones
+ * of every layer would take memory, and time to zero it, ahead of the first token. */
+static void join_pages(struct tnd_llama_kv_cache *cache)
+{
+    const int64_t n = cache->end > cache->begin ? cache->n_used : 0;
+    if (cache->is_joined || n == 0 ||
+        (n < cache->n_cells / 4 && (size_t)n * row_bytes(cache, cache->begin) < HUGE_PAGE / 2)) {
+        return;
+    }
+    /* all tensors lie in one chunk: see all_bytes */
+    const tandem_tensor *last = cache->values[cache->end - 1];
+    const uintptr_t begin = (uintptr_t)tandem_tensor_data(cache->keys[cache->begin]);
+    const uintptr_t end = (uintptr_t)tandem_tensor_data(last) + tandem_tensor_bytes(last);
+    const uintptr_t first = (begin + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    cache->is_joined = true;
+    if (first + HUGE_PAGE <= end) {
+        const size_t bytes = (end - first) / HUGE_PAGE * HUGE_PAGE;
+        (void)madvise((void *)first, bytes, MADV_HUGEPAGE); /* pages to come */
+        (void)madvise((void *)first, bytes, MADV_COLLAPSE); /* those that are there */
+    }
+}
+
 static void take_cell(struct tnd_llama_kv_cache *cache, int64_t cell, int32_t order)
 {
     cache->taken[cache->n_taken++] = (int32_t)cell;
@@ -393,6 +426,7 @@ enum tandem_status tnd_llama_kv_cache_take(struct tnd_llama_kv_cache *cache,
         }
         take_cell(cache, cell, order);
     }
+    join_pages(cache);
     return TANDEM_OK;
 }
 

@@ -41,6 +41,7 @@ struct tnd_llama_kv_cache {
     bool is_transposed; /* values, for attention by two products */
     bool has_blocks;    /* several sequences */
     bool is_long;       /* keys are turned by LongRoPE's long factors */
+    bool is_joined;     /* huge pages were asked for */
     tandem_context *owner;
     tandem_tensor **keys;   /* of each layer {head_size, heads, n_cells}; of others NULL */
     tandem_tensor **values; /* the same, or {n_cells, head_size, heads} */

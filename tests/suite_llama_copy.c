@@ -381,6 +381,55 @@ static void a_long_context_takes_memory_for_the_tokens_that_are_there(void)
     tandem_source_close(source);
 }
 
+/* Whether huge pages were asked for where `at` lies; -1: the system does not say. */
+static int has_huge_pages(const void *at)
+{
+    FILE *file = fopen("/proc/self/smaps", "r");
+    char line[512];
+    bool is_here = false;
+    int found = -1;
+    while (file != NULL && found < 0 && fgets(line, sizeof(line), file) != NULL) {
+        unsigned long long begin, end;
+        if (sscanf(line, "%llx-%llx ", &begin, &end) == 2) {
+            is_here = begin <= (uintptr_t)at && (uintptr_t)at < end;
+        } else if (is_here && strncmp(line, "VmFlags:", 8) == 0) {
+            found = strstr(line, " hg") != NULL;
+        }
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return found;
+}
+
+static void a_long_text_gets_huge_pages_and_a_short_one_does_not(void)
+{
+    enum { CELLS = 65536, LONG = CELLS / 4 };
+    static int32_t sequences[LONG], positions[LONG]; /* all of sequence 0 */
+    struct setup s = setup_new();
+    const struct tnd_llama_kv_options options = {.n_cells = CELLS, .type = TANDEM_TYPE_F32};
+    struct tnd_llama_kv_cache cache;
+    check_ok(tnd_llama_kv_cache_init(&cache, tandem_model_hparams(s.model), &options, NULL));
+    for (int i = 0; i < LONG; i++) {
+        positions[i] = i;
+    }
+    char *keys = tandem_tensor_data(cache.keys[0]);
+    const char *inside = keys + tandem_tensor_bytes(cache.keys[0]) / 2;
+    const int before = has_huge_pages(inside);
+    check_ok(tnd_llama_kv_cache_take(&cache, sequences, positions, 8, NULL));
+    check_int(has_huge_pages(inside), before);
+    keys[0] = 7; /* pages that are there keep what they hold */
+    check_ok(tnd_llama_kv_cache_take(&cache, sequences, positions + 8, LONG - 8, NULL));
+    check_int(keys[0], 7);
+    if (before != 0 || access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0) {
+        tnd_skip("no /proc/self/smaps without huge pages (%d)", before);
+    } else {
+        check_int(has_huge_pages(inside), 1);
+    }
+    tnd_llama_kv_cache_fini(&cache);
+    setup_free(&s);
+}
+
 static CU_TestInfo tests[] = {
     {"a_state_of_several_texts_goes_on_bit_for_bit", a_state_of_several_texts_goes_on_bit_for_bit},
     {"a_copied_prefix_gives_the_same_logits_bit_for_bit",
@@ -393,6 +442,8 @@ static CU_TestInfo tests[] = {
     {"embeddings_are_what_the_classifier_gets", embeddings_are_what_the_classifier_gets},
     {"a_long_context_takes_memory_for_the_tokens_that_are_there",
      a_long_context_takes_memory_for_the_tokens_that_are_there},
+    {"a_long_text_gets_huge_pages_and_a_short_one_does_not",
+     a_long_text_gets_huge_pages_and_a_short_one_does_not},
     {"a_renewed_sampler_draws_as_a_new_one", a_renewed_sampler_draws_as_a_new_one},
     CU_TEST_INFO_NULL,
 };

@@ -15,6 +15,14 @@
 
 enum { Q_VALUES = 32, Q8_0_BYTES = 34, Q4_0_BYTES = 18 }; /* ggml-like/quant_legacy.c */
 
+/* Bytes of Q_VALUES values. */
+TND_INLINE size_t block_bytes(const enum tandem_type type)
+{
+    return type == TANDEM_TYPE_Q8_0   ? Q8_0_BYTES
+           : type == TANDEM_TYPE_Q4_0 ? Q4_0_BYTES
+                                      : Q_VALUES * (type == TANDEM_TYPE_F32 ? 4 : 2);
+}
+
 /* A vector from value i of a row on; `rest` < LANES only for F32. */
 TND_INLINE vec few_load(const char *row, int64_t i, int rest, const enum tandem_type type)
 {
@@ -275,7 +283,15 @@ TND_INLINE void few_floats_of(const char *rows, size_t stride, int n_rows, int64
                               int64_t y_stride, const enum tandem_type type)
 {
     for (int j = 0; j < n_rows; j++, rows += stride, y += y_stride) {
-        for (int64_t i = 0; i < n; i += LANES) {
+        int64_t i = 0;
+        for (; i + Q_VALUES <= n; i += Q_VALUES) { /* a block, whose scale is read once */
+            TND_UNROLL
+            for (int at = 0; at < Q_VALUES; at += LANES) {
+                v_store(y + i + at, few_load(rows + block_bytes(type) * (size_t)(i / Q_VALUES), at,
+                                             LANES, type));
+            }
+        }
+        for (; i < n; i += LANES) {
             v_store(y + i, few_load(rows, i, (int)(n - i < LANES ? n - i : LANES), type));
         }
     }
