@@ -74,5 +74,7 @@ enum tandem_status tnd_kernel_pool(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_softmax(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_norm(const struct tnd_kernel_call *call);
 enum tandem_status tnd_kernel_attention(const struct tnd_kernel_call *call);
+/* net_recurrent.c */
+enum tandem_status tnd_kernel_recurrent(const struct tnd_kernel_call *call);
 
 #endif

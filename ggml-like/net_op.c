@@ -38,6 +38,7 @@ tnd_net_kernel_fn tnd_net_kernel(enum tnd_net_op op)
         [TND_NET_SOFTMAX] = tnd_kernel_softmax,
         [TND_NET_NORM] = tnd_kernel_norm,
         [TND_NET_ATTENTION] = tnd_kernel_attention,
+        [TND_NET_RECURRENT] = tnd_kernel_recurrent,
     };
     return kernels[op];
 }
@@ -56,6 +57,8 @@ size_t tnd_kernel_scratch(enum tnd_net_op op, const struct tnd_net_params *param
         return (size_t)in[0]->dims[2] * sizeof(double);
     case TND_NET_ATTENTION: /* a row of scores */
         return ((size_t)in[1]->dims[1] + 1) * sizeof(double);
+    case TND_NET_RECURRENT: /* states of all texts, and one more; room to align them */
+        return (((size_t)in[0]->dims[1] + 1) * (size_t)in[1]->dims[2] + 1) * sizeof(double);
     default:
         return 0;
     }

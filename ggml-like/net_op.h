@@ -5,6 +5,7 @@
 #define TND_NET_OP_H
 
 #include "ggml-like/array.h"
+#include "ggml-like/recurrent.h"
 
 /** X(NAME, "text"): every operation. */
 #define TND_NET_OP_LIST(X)                                                                         \
@@ -27,7 +28,8 @@
     X(POOL, "pool")                         /* enum tandem_pool over windows */                    \
     X(SOFTMAX, "softmax")                   /* along the last dimension of three */                \
     X(NORM, "norm")                         /* enum tandem_norm, likewise */                       \
-    X(ATTENTION, "attention")               /* of matrices, see tnd_net_row_attention */
+    X(ATTENTION, "attention")               /* of matrices, see tnd_net_row_attention */           \
+    X(RECURRENT, "recurrent")               /* all steps of a layer, see recurrent.h */
 
 enum tnd_net_op {
 #define TND_NET_OP_ENUM(name, text) TND_NET_##name,
@@ -78,6 +80,7 @@ struct tnd_net_params {
     double number;     /* TND_NET_NORM: epsilon; TND_NET_ATTENTION: scale */
     int64_t begin[TANDEM_NET_MAX_DIMS]; /* TND_NET_PAD: places in front, may be negative */
     struct tnd_window window;
+    struct tnd_recurrent recurrent;
 };
 
 #endif

@@ -313,7 +313,8 @@ static enum tandem_status ref_pad_rows(const struct tnd_work *work, struct tande
 enum tandem_status tnd_ref_work(struct tandem_tensor *node, struct tandem_error *error)
 {
 #define KIND(name, function) [TND_WORK_##name] = ref_##function,
-    static work_fn *const kinds[TND_N_WORK_KINDS] = {TND_WORK_KIND_LIST(KIND)};
+    static work_fn *const kinds[TND_N_WORK_KINDS] = {TND_WORK_KIND_LIST(KIND)[TND_WORK_RECURRENT] =
+                                                         by_kernel};
 #undef KIND
     const struct tnd_work *work = node->params.work;
     struct tandem_error own = {0};

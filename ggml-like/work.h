@@ -31,7 +31,11 @@
     X(WINOGRAD, winograd)
 
 #define TND_WORK_KIND_ENUM(name, function) TND_WORK_##name,
-enum tnd_work_kind { TND_WORK_KIND_LIST(TND_WORK_KIND_ENUM) TND_N_WORK_KINDS };
+enum tnd_work_kind {
+    TND_WORK_KIND_LIST(TND_WORK_KIND_ENUM)
+        TND_WORK_RECURRENT, /* step by step by all workers, not by items: tnd_cpu_recurrent */
+    TND_N_WORK_KINDS
+};
 #undef TND_WORK_KIND_ENUM
 
 /** In which order the values of a tensor lie. */

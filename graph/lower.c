@@ -87,6 +87,8 @@ static double values_of(const struct tnd_work *job)
             window *= (double)job->params->window.extent[i];
         }
         return out * window;
+    case TND_NET_RECURRENT:
+        return in * (double)job->shape.dims[3];
     default:
         return in > out ? in : out;
     }
@@ -116,6 +118,7 @@ static enum tandem_op row_of(const struct tnd_work *job)
         [TND_NET_SOFTMAX] = TANDEM_OP_REDUCE,
         [TND_NET_NORM] = TANDEM_OP_REDUCE,
         [TND_NET_ATTENTION] = TANDEM_OP_REDUCE,
+        [TND_NET_RECURRENT] = TANDEM_OP_RECURRENT,
     };
     const bool is_one = job->fuse.n_steps == 1;
     return job->fuse.n_steps > 1 ? TANDEM_OP_PROGRAM
@@ -135,7 +138,8 @@ static double amount_of_program(const struct tnd_work *job)
 
 static double amount_of(const struct tnd_work *job)
 {
-    const bool has_sums = job->op == TND_NET_CONTRACT || job->op == TND_NET_CONV;
+    const bool has_sums =
+        job->op == TND_NET_CONTRACT || job->op == TND_NET_CONV || job->op == TND_NET_RECURRENT;
     const double values = job->fuse.n_steps > 0 ? amount_of_program(job) : values_of(job);
     return values *
            (job->is_by_reference ? TND_WORK_REFERENCE * (has_sums ? TND_WORK_SUMS : 1) : 1);
@@ -493,6 +497,8 @@ enum tandem_status tnd_lower_node(struct tnd_lowering *l, const struct tnd_net_n
         TND_TRY(tnd_lower_pool(l, node, &done));
     } else if (node->op == TND_NET_REDUCE) {
         TND_TRY(tnd_lower_reduce(l, node, &done));
+    } else if (node->op == TND_NET_RECURRENT) {
+        TND_TRY(tnd_lower_recurrent(l, node, &done));
     } else if (node->op >= TND_NET_SOFTMAX) {
         TND_TRY(tnd_lower_rows(l, node, &done));
     }

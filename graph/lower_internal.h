@@ -242,7 +242,8 @@ static inline bool tnd_lower_is_of_bytes(const struct tnd_lowering *l, int node)
 enum tandem_status tnd_lower_matrix(struct tnd_lowering *l, int value, struct tnd_operand *operand,
                                     tandem_tensor *tensor, tandem_tensor **out);
 
-/* lower_linear.c, lower_conv.c, lower_windows.c, lower_reduce.c, lower_rows.c. `done` false: the
+/* lower_linear.c, lower_conv.c, lower_windows.c, lower_reduce.c, lower_rows.c,
+ * lower_recurrent.c. `done` false: the
  * general way */
 enum tandem_status tnd_lower_contract(struct tnd_lowering *l, const struct tnd_net_node *node,
                                       bool *done);
@@ -254,5 +255,7 @@ enum tandem_status tnd_lower_reduce(struct tnd_lowering *l, const struct tnd_net
                                     bool *done);
 enum tandem_status tnd_lower_rows(struct tnd_lowering *l, const struct tnd_net_node *node,
                                   bool *done);
+enum tandem_status tnd_lower_recurrent(struct tnd_lowering *l, const struct tnd_net_node *node,
+                                       bool *done);
 
 #endif

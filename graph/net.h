@@ -159,6 +159,10 @@ int tnd_net_row_norm(struct tnd_net *net, enum tandem_norm kind, int value, doub
 /** softmax(q k^T * scale + mask) v: q {B, M, D}, k {B, N, D}, v {B, N, E}, mask {1, M, N} or
  *  TANDEM_NET_NONE -> {M, B, E}. Errors: SHAPE. */
 int tnd_net_row_attention(struct tnd_net *net, int q, int k, int v, int mask, double scale);
+/** All steps of a recurrent layer; the operands are those of ggml-like/recurrent.h. `lengths` may
+ *  be TANDEM_NET_NONE. Errors: SHAPE. */
+int tnd_net_recurrent(struct tnd_net *net, const struct tnd_recurrent *layer, int x, int r,
+                      int extra, int state, int lengths);
 
 /* ---- composed of others (net_composites.c) ---- */
 

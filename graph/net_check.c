@@ -28,6 +28,7 @@ static const struct {
     [TND_NET_SOFTMAX] = {1, 1, true, true},
     [TND_NET_NORM] = {1, 1, true, true},
     [TND_NET_ATTENTION] = {3, 4, true, false},
+    [TND_NET_RECURRENT] = {4, 5, true, false},
 };
 
 static enum tandem_status wrong(struct tandem_error *error, int at, const char *what)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operations along the rows of matrices that pass "recognise" finds: softmax, norms, attention. */
+ * Operations along the rows of matrices that pass "recognise" finds: softmax, norms, attention; and
+ * recurrent layers. */
 #include "graph/net.h"
 
 static bool is_matrices(const struct tnd_net *net, int value)
@@ -65,4 +66,38 @@ int tnd_net_row_attention(struct tnd_net *net, int q, int k, int v, int mask, do
     }
     return tnd_net_add(net, TND_NET_ATTENTION, &params, inputs, mask == TANDEM_NET_NONE ? 3 : 4,
                        tnd_net_value(net, q)->type, &shape);
+}
+
+int tnd_net_recurrent(struct tnd_net *net, const struct tnd_recurrent *layer, int x, int r,
+                      int extra, int state, int lengths)
+{
+    const int inputs[] = {x, r, extra, state, lengths};
+    const int n = lengths == TANDEM_NET_NONE ? 4 : 5;
+    const struct tnd_net_params params = {.recurrent = *layer};
+    if (!is_matrices(net, x) || !is_matrices(net, r) || extra == TANDEM_NET_NONE ||
+        state == TANDEM_NET_NONE) {
+        return fail(net);
+    }
+    const enum tandem_dtype type = tnd_net_value(net, x)->type;
+    const struct tnd_dims of_x = tnd_net_value(net, x)->shape;
+    const struct tnd_dims of_extra = tnd_net_value(net, extra)->shape;
+    const int64_t d = layer->directions;
+    const int64_t hidden = tnd_net_value(net, r)->shape.dims[2];
+    const int gates = tnd_cell_gates(layer->cell);
+    const int states = tnd_cell_states(layer->cell);
+    const struct tnd_dims initial = {4, {states, d, of_x.dims[1], hidden}};
+    const struct tnd_dims shape = {4, {of_x.dims[0] + states, d, of_x.dims[1], hidden}};
+    const struct tnd_dims texts = {1, {of_x.dims[1]}};
+    if (hidden < 1 || of_x.dims[2] / gates / d != hidden || of_x.dims[2] % (gates * d) != 0 ||
+        !has_shape(net, r, x, d, gates * hidden, hidden) || of_extra.n != 2 ||
+        of_extra.dims[0] != d || tnd_net_value(net, extra)->type != type ||
+        (of_extra.dims[1] != 0 &&
+         of_extra.dims[1] != (layer->cell == TND_CELL_LSTM ? 3 : 1) * hidden) ||
+        tnd_net_value(net, state)->type != type ||
+        !tnd_dims_is_equal(&tnd_net_value(net, state)->shape, &initial) ||
+        (n == 5 && (tnd_net_value(net, lengths)->type != TANDEM_DTYPE_I64 ||
+                    !tnd_dims_is_equal(&tnd_net_value(net, lengths)->shape, &texts)))) {
+        return fail(net);
+    }
+    return tnd_net_add(net, TND_NET_RECURRENT, &params, inputs, n, type, &shape);
 }

@@ -73,6 +73,7 @@ static struct how how_of(const struct tnd_net_node *node)
     memcpy(how.params.window.begin, from->window.begin, sizeof(how.params.window.begin));
     memcpy(how.params.window.end, from->window.end, sizeof(how.params.window.end));
     how.params.window.groups = from->window.groups;
+    how.params.recurrent = from->recurrent;
     return how;
 }
 

@@ -44,7 +44,8 @@ static bool is_same_params(const struct tnd_net_params *a, const struct tnd_net_
            a->is_exclusive == b->is_exclusive && a->is_reverse == b->is_reverse &&
            a->picks_last == b->picks_last && a->number == b->number &&
            memcmp(a->begin, b->begin, sizeof(a->begin)) == 0 &&
-           is_same_window(&a->window, &b->window);
+           is_same_window(&a->window, &b->window) &&
+           memcmp(&a->recurrent, &b->recurrent, sizeof(a->recurrent)) == 0;
 }
 
 static bool is_same_node(const struct tnd_net *to, const struct tnd_net_node *old,

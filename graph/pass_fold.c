@@ -30,6 +30,8 @@ static bool pays(const struct tnd_net *net, const struct tnd_net_node *node, int
         work = tnd_net_value(net, in[0])->shape.dims[2];
     } else if (node->op == TND_NET_CONV) {
         work = tnd_dims_values(&tnd_net_value(net, in[1])->shape);
+    } else if (node->op == TND_NET_RECURRENT) {
+        work = tnd_net_value(net, in[1])->shape.dims[1];
     } else {
         work = 1;
     }

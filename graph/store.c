@@ -44,7 +44,9 @@ struct tensor {
 struct kept {
     struct tnd_array array; /* the first member */
     struct tnd_store *store;
-    struct kept *next; /* of its list */
+    struct kept *next;   /* of its list */
+    struct kept **place; /* what points to it there */
+    struct kept *then;   /* of what goes together with it */
     uint64_t hash;
     struct key *key; /* NULL: found by its values */
     size_t n_key;
@@ -98,23 +100,42 @@ static void drop_values(struct kept *kept)
     }
 }
 
-static void forget(struct kept *kept)
+static bool may_go(const struct kept *kept, uint64_t before)
 {
-    struct kept **place = &kept->store->lists[kept->hash % N_LISTS];
-    TND_ASSERT(kept->n_holders == 0 && kept->n_pins == 0);
-    while (*place != kept) {
-        place = &(*place)->next;
+    return kept->n_holders == 0 && kept->n_pins == 0 && kept->used < before;
+}
+
+/* One that needed it goes; where it may go itself, it comes in front of `then`. */
+static struct kept *unpin(struct kept *kept, uint64_t before, struct kept *then)
+{
+    kept->n_pins--;
+    if (!may_go(kept, before)) {
+        return then;
     }
-    *place = kept->next;
-    for (int i = 0; i < operand_count(kept); i++) {
-        operands_of(kept)[i].of->n_pins--;
+    kept->then = then;
+    return kept;
+}
+
+/* Forgets arrays, and what they were made of as far as nobody else needs it and no net asked for it
+ * since `before`. */
+static void forget(struct kept *first, uint64_t before)
+{
+    while (first != NULL) {
+        struct kept *kept = first;
+        TND_ASSERT(kept->n_holders == 0 && kept->n_pins == 0);
+        first = kept->then;
+        for (int i = 0; i < operand_count(kept); i++) {
+            first = unpin(operands_of(kept)[i].of, before, first);
+        }
+        first = kept->same != NULL ? unpin(kept->same, before, first) : first;
+        *kept->place = kept->next;
+        if (kept->next != NULL) {
+            kept->next->place = kept->place;
+        }
+        drop_values(kept);
+        tnd_free(kept->key);
+        tnd_free(kept);
     }
-    if (kept->same != NULL) {
-        kept->same->n_pins--;
-    }
-    drop_values(kept);
-    tnd_free(kept->key);
-    tnd_free(kept);
 }
 
 static void give_back(struct tnd_array *array)
@@ -125,7 +146,8 @@ static void give_back(struct tnd_array *array)
         return;
     }
     if ((!kept->is_made || (kept->key != NULL && !kept->is_remade)) && kept->n_pins == 0) {
-        forget(kept);
+        kept->then = NULL;
+        forget(kept, 0);
     } else if (kept->is_remade && bytes_of(array) > SMALL) {
         drop_values(kept);
     }
@@ -145,27 +167,25 @@ struct tnd_store *tnd_store_new(void)
     return tnd_calloc(1, sizeof(struct tnd_store));
 }
 
-/* Forgets what nobody needs and no net asked for since `before`; false: there was none. */
-static bool sweep(struct tnd_store *store, uint64_t before)
+/* Forgets what nobody needs and no net asked for since `before`. */
+static void sweep(struct tnd_store *store, uint64_t before)
 {
-    bool any = false;
+    struct kept *first = NULL;
     for (int i = 0; i < N_LISTS; i++) {
-        for (struct kept *kept = store->lists[i], *next; kept != NULL; kept = next) {
-            next = kept->next;
-            if (kept->n_holders == 0 && kept->n_pins == 0 && kept->used < before) {
-                forget(kept);
-                any = true;
+        for (struct kept *kept = store->lists[i]; kept != NULL; kept = kept->next) {
+            if (may_go(kept, before)) {
+                kept->then = first;
+                first = kept;
             }
         }
     }
-    return any;
+    forget(first, before);
 }
 
 void tnd_store_free(struct tnd_store *store)
 {
     if (store != NULL) {
-        while (sweep(store, UINT64_MAX)) {
-        }
+        sweep(store, UINT64_MAX);
         tnd_free(store);
     }
 }
@@ -173,7 +193,7 @@ void tnd_store_free(struct tnd_store *store)
 void tnd_store_sweep(struct tnd_store *store)
 {
     store->clock++;
-    (void)sweep(store, store->clock > LASTS ? store->clock - LASTS : 0);
+    sweep(store, store->clock > LASTS ? store->clock - LASTS : 0);
 }
 
 size_t tnd_store_bytes(const struct tnd_store *store)
@@ -186,17 +206,21 @@ size_t tnd_store_bytes(const struct tnd_store *store)
 static struct kept *new_kept(struct tnd_store *store, uint64_t hash, enum tandem_dtype type,
                              const struct tnd_dims *shape)
 {
+    struct kept **place = &store->lists[hash % N_LISTS];
     struct kept *kept = tnd_calloc(1, sizeof(*kept));
-    if (kept != NULL) {
-        *kept = (struct kept){.array = {.type = type,
-                                        .shape = *shape,
-                                        .n = tnd_dims_values(shape),
-                                        .keeper = &keeper},
-                              .store = store,
-                              .next = store->lists[hash % N_LISTS],
-                              .hash = hash};
-        store->lists[hash % N_LISTS] = kept;
+    if (kept == NULL) {
+        return NULL;
     }
+    *kept = (struct kept){
+        .array = {.type = type, .shape = *shape, .n = tnd_dims_values(shape), .keeper = &keeper},
+        .store = store,
+        .next = *place,
+        .place = place,
+        .hash = hash};
+    if (kept->next != NULL) {
+        kept->next->place = &kept->next;
+    }
+    *place = kept;
     return kept;
 }
 

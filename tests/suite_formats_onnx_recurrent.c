@@ -142,11 +142,6 @@ static const struct onnx_case recurrent[] = {
      "",
      {"float32[1,1]", "float32[1,1,1] 1", "float32[1,1,1] 0"},
      {"!X of 2 dimensions"}},
-    {"LSTM",
-     14,
-     "",
-     {"float32[8000,1,1]", "float32[1,4,1]", "float32[1,4,1]"},
-     {"!in 1 directions, expected at most 100000 operations"}},
 };
 
 static const struct onnx_case grids[] = {

@@ -12,6 +12,7 @@ extern CU_SuiteInfo suites_graph_affine[];
 extern CU_SuiteInfo suites_graph_epilogue[];
 extern CU_SuiteInfo suites_graph_print[];
 extern CU_SuiteInfo suites_graph_recognise[];
+extern CU_SuiteInfo suites_graph_recurrent[];
 extern CU_SuiteInfo suites_graph_reduce[];
 extern CU_SuiteInfo suites_graph_int8[];
 extern CU_SuiteInfo suites_graph_reference[];
@@ -26,5 +27,5 @@ int main(int argc, char **argv)
                           suites_graph_int8, suites_graph_store, suites_graph_table,
                           suites_graph_pass, suites_graph_affine, suites_graph_recognise,
                           suites_graph_epilogue, suites_graph_conv, suites_graph_print,
-                          suites_graph_device, suites_graph_window, NULL);
+                          suites_graph_device, suites_graph_window, suites_graph_recurrent, NULL);
 }

@@ -168,6 +168,19 @@ static int of_attention(struct tnd_net *net, enum tandem_dtype type, int kind)
                              kind == 0 ? TANDEM_NET_NONE : input(net, type, &masks), 0.125);
 }
 
+static int of_recurrent(struct tnd_net *net, enum tandem_dtype type, int kind)
+{
+    const int64_t hidden = 64;
+    const int64_t rows = tnd_cell_gates(kind) * hidden;
+    const struct tnd_dims x = {3, {8, 2, rows}};
+    const struct tnd_dims r = {3, {1, rows, hidden}};
+    const struct tnd_dims none = {2, {1, 0}};
+    const struct tnd_dims state = {4, {tnd_cell_states(kind), 1, 2, hidden}};
+    const struct tnd_recurrent layer = {.cell = kind, .directions = 1};
+    return tnd_net_recurrent(net, &layer, input(net, type, &x), constant(net, type, &r),
+                             constant(net, type, &none), input(net, type, &state), TANDEM_NET_NONE);
+}
+
 /* By operation: how a net of a type and kind is built, and how many kinds there are. */
 static const struct {
     int (*build)(struct tnd_net *net, enum tandem_dtype type, int kind);
@@ -193,6 +206,7 @@ static const struct {
     [TND_NET_SOFTMAX] = {of_softmax, 1},
     [TND_NET_NORM] = {of_norm, TANDEM_NORM_RMS + 1},
     [TND_NET_ATTENTION] = {of_attention, 2},
+    [TND_NET_RECURRENT] = {of_recurrent, 3},
 };
 
 /* ---- exceptions ---- */
@@ -266,6 +280,7 @@ static const struct exception {
     {TND_NET_SOFTMAX, ANY, INTEGERS | BIT(F64) | BIT(BOOL), "strips"},
     {TND_NET_NORM, ANY, INTEGERS | BIT(F64) | BIT(BOOL), "strips"},
     {TND_NET_ATTENTION, ANY, INTEGERS | BIT(F64) | BIT(BOOL), "as products"},
+    {TND_NET_RECURRENT, ANY, BIT(F64), "rare"},
     {TND_NET_UNARY, ANY, SMALL, STORED},
     {TND_NET_BINARY, ANY, SMALL, STORED},
     {TND_NET_REDUCE, ANY, SMALL, STORED},

@@ -254,6 +254,8 @@ size_t tnd_cpu_node_scratch(const struct tandem_tensor *node)
         return tnd_cpu_conv_int8_scratch(node);
     case TANDEM_OP_PRODUCT_INT8:
         return tnd_cpu_product_int8_scratch(node);
+    case TANDEM_OP_RECURRENT:
+        return tnd_cpu_recurrent_scratch(node);
     case TANDEM_OP_SAMPLE:
         return tnd_cpu_sample_scratch(node);
     default:

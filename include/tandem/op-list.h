@@ -58,7 +58,8 @@
     X(REDUCE, "reduce", 4, work, VALUES, CPY, 0)                                                   \
     X(POOL, "pool", 4, work, VALUES, CPY, 0)                                                       \
     X(CONV, "conv", 4, work, SUMS, NONE, 0)                                                        \
-    X(CONTRACT, "contract", 4, work, SUMS, NONE, 0)
+    X(CONTRACT, "contract", 4, work, SUMS, NONE, 0)                                                \
+    X(RECURRENT, "recurrent", 5, work, SUMS, NONE, 0)
 
 #define TANDEM_OP_FAMILIES(X)                                                                      \
     X(nothing)                                                                                     \

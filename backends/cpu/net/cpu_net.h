@@ -6,6 +6,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "ggml-like/work.h"
+#include "tandem/backend.h"
 
 /** Computes items `begin` to `end - 1`. Any thread, several at once. */
 typedef enum tandem_status tnd_cpu_work_fn(const struct tnd_cpu_kernels *kernels,
@@ -25,6 +26,10 @@ bool tnd_cpu_transposes(const struct tnd_work *work);
 int64_t tnd_cpu_transpose_items(const struct tnd_work *work);
 void tnd_cpu_transpose(const struct tnd_work *work, const struct tandem_tensor *node, int64_t begin,
                        int64_t end);
+
+/* cpu_recurrent.c: all workers of the stage call it */
+void tnd_cpu_recurrent(const struct tnd_cpu_kernels *kernels, const struct tandem_tensor *node,
+                       struct tandem_worker *worker);
 
 /* cpu_program.c */
 /** Computes items `begin_item` to `end_item - 1`. `in`: where the values at index 0 are. */

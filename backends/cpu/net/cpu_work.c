@@ -138,6 +138,10 @@ enum tandem_status tnd_cpu_work(const struct tnd_cpu_kernels *kernels,
                                 const struct tandem_tensor *node, struct tandem_worker *worker)
 {
     const struct tnd_work *work = node->params.work;
+    if (work->kind == TND_WORK_RECURRENT) {
+        tnd_cpu_recurrent(kernels, node, worker);
+        return TANDEM_OK;
+    }
     const int64_t n_items =
         items_of[work->kind] != NULL ? items_of[work->kind](kernels, work) : work->n_items;
     const int64_t chunk = n_items / ((int64_t)worker->count * 4);

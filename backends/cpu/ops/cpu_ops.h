@@ -43,6 +43,7 @@ size_t tnd_cpu_rope_scratch(const struct tandem_tensor *node);
 size_t tnd_cpu_attention_scratch(const struct tandem_tensor *node);
 size_t tnd_cpu_conv_int8_scratch(const struct tandem_tensor *node);
 size_t tnd_cpu_product_int8_scratch(const struct tandem_tensor *node);
+size_t tnd_cpu_recurrent_scratch(const struct tandem_tensor *node);
 size_t tnd_cpu_sample_scratch(const struct tandem_tensor *node);
 
 /** Bytes that the workers share to split a single token's keys; 0: nothing is to be split. */

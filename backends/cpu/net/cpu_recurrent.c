@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: MIT
+ * Recurrent layers. Each worker has panels of 32 values of the state, of one direction or of both:
+ * it multiplies the last state by their rows of all gates, and applies the gates while the sums
+ * are in its cache. Workers that share a direction wait for each other once a step (a GRU whose
+ * reset gate comes before the product: twice). */
+#include <string.h>
+
+#include "backends/cpu/net/cpu_net.h"
+#include "backends/cpu/ops/cpu_ops.h"
+
+enum {
+    PANEL = TND_RECURRENT_PANEL,
+    BLOCK = 8 * PANEL, /* values that go through the gates together */
+    TOKENS = TND_PACKED_F_TOKENS,
+    GATES = 4,
+    /* multiply-adds of a step that are worth a worker: a few times what waiting costs */
+    WORTH = 32768
+};
+
+/* Some values of the state for some texts, which lie line by line. */
+struct block {
+    int64_t direction, step, text, unit;
+    int texts;
+    int units, width; /* that there are; filled up to whole panels */
+};
+
+struct run {
+    const struct tnd_cpu_kernels *kernels;
+    const struct tnd_recurrent *layer;
+    struct tnd_view in[5];
+    const struct tnd_view *lengths; /* NULL: all steps count */
+    int64_t steps, batch, hidden, gates, panels;
+    float *y;            /* the result */
+    const float *packed; /* weights, panel by panel */
+    float *reset;        /* GRU: states times reset gates, {D, batch, H} */
+    int64_t begin, end;  /* panels of all directions that are this worker's */
+    struct tandem_worker *worker;
+    bool waits;
+    /* in the worker's memory */
+    float *sums[GATES], *cells;
+    float *columns[2]; /* of a tile of texts, value by value: last states, `reset` ones */
+};
+
+size_t tnd_cpu_recurrent_scratch(const struct tandem_tensor *node)
+{
+    const struct tnd_work *work = node->params.work;
+    return work->kind != TND_WORK_RECURRENT
+               ? 0
+               : (size_t)((GATES + 1) * TOKENS * BLOCK + 2 * TOKENS * work->shape.dims[3]) *
+                     sizeof(float);
+}
+
+static void wait_for_others(const struct run *run)
+{
+    if (run->waits) {
+        run->worker->barrier(run->worker);
+    }
+}
+
+/* ---- states ---- */
+
+/* Row `row` of the result: a step, then the last state, then the last cells. */
+static float *row_of(const struct run *run, int64_t row, int64_t direction, int64_t text)
+{
+    return run->y + ((row * run->layer->directions + direction) * run->batch + text) * run->hidden;
+}
+
+static bool is_reverse(const struct run *run, int64_t direction)
+{
+    return (run->layer->reverse >> direction & 1) != 0;
+}
+
+/* The state of a text in front of a step. One that has ended keeps its own. */
+static const float *last_state(const struct run *run, int64_t direction, int64_t step, int64_t text)
+{
+    const int64_t length = tnd_recurrent_length(run->lengths, text, run->steps);
+    const int64_t before = is_reverse(run, direction) ? step + 1 : tnd_min(step, length) - 1;
+    const bool is_first = before < 0 || before >= length;
+    return row_of(run, is_first ? run->steps : before, direction, text);
+}
+
+static void round_columns(const struct run *run, int64_t direction, int64_t step, int64_t n,
+                          float *columns)
+{
+    float low = 0;
+    float high = 0;
+    for (int64_t text = 0; text < run->batch; text++) {
+        const float *h = last_state(run, direction, step, text);
+        for (int64_t k = 0; k < run->hidden; k++) {
+            low = h[k] < low ? h[k] : low;
+            high = h[k] > high ? h[k] : high;
+        }
+    }
+    const struct tnd_recurrent_grid grid = tnd_recurrent_grid(low, high);
+    for (int64_t i = 0; i < n; i++) {
+        columns[i] = tnd_recurrent_round(&grid, columns[i]);
+    }
+}
+
+/* What a tile of texts brings to products: its last states, or `reset` ones. */
+static const float *columns_of(const struct run *run, const struct block *block, bool is_reset)
+{
+    const float *rows[TOKENS];
+    float *columns = run->columns[is_reset];
+    for (int t = 0; t < block->texts; t++) {
+        const int64_t text = block->text + t;
+        rows[t] = is_reset ? run->reset + (block->direction * run->batch + text) * run->hidden
+                           : last_state(run, block->direction, block->step, text);
+    }
+    if (block->texts == 1 && !run->layer->is_8_bit) {
+        return rows[0];
+    }
+    for (int64_t k = 0; k < run->hidden; k++) {
+        for (int t = 0; t < block->texts; t++) {
+            columns[k * block->texts + t] = rows[t][k];
+        }
+    }
+    if (run->layer->is_8_bit) {
+        round_columns(run, block->direction, block->step, run->hidden * block->texts, columns);
+    }
+    return columns;
+}
+
+/* ---- products ---- */
+
+/* For instruction sets without packed kernels. */
+static void multiply(const struct tnd_tile_packed_f *tile)
+{
+    const float *w = (const float *)(const void *)tile->panel;
+    for (int64_t k = 0; k < tile->k; k++, w += PANEL) {
+        for (int t = 0; t < tile->n_tokens; t++) {
+            const float x = tile->x[k * tile->n_tokens + t];
+            float *restrict y = tile->y + (size_t)t * tile->y_stride;
+            for (int i = 0; i < PANEL; i++) {
+                y[i] += x * w[i];
+            }
+        }
+    }
+}
+
+/* Values of a block's line from a row that may be shorter. */
+static void load(const struct block *block, const float *from, float *to)
+{
+    memcpy(to, from, (size_t)block->units * sizeof(float));
+    memset(to + block->units, 0, (size_t)(block->width - block->units) * sizeof(float));
+}
+
+static void load_inputs(const struct run *run, const struct block *block, int g, float *to)
+{
+    const struct tnd_view *x = &run->in[0];
+    const float *from = (const float *)x->data + block->step * x->strides[0] +
+                        block->text * x->strides[1] +
+                        (block->direction * run->gates + g) * run->hidden + block->unit;
+    for (int t = 0; t < block->texts; t++) {
+        load(block, from + t * x->strides[1], to + (int64_t)t * block->width);
+    }
+}
+
+/* Adds the products of a gate to its sums. */
+static void add_products(const struct run *run, const struct block *block, int g,
+                         const float *columns)
+{
+    tnd_packed_f_fn *kernel = run->kernels->packed_f[TANDEM_TYPE_F32];
+    const int64_t stretch = run->hidden * PANEL;
+    const int64_t first = block->direction * run->panels + block->unit / PANEL;
+    for (int i = 0; i < block->width / PANEL; i++) {
+        const float *panel = run->packed + ((first + i) * run->gates + g) * stretch;
+        (kernel != NULL ? kernel : multiply)(
+            &(struct tnd_tile_packed_f){.panel = (const uint8_t *)panel,
+                                        .k = run->hidden,
+                                        .n_tokens = block->texts,
+                                        .x = columns,
+                                        .y = run->sums[g] + (int64_t)i * PANEL,
+                                        .y_stride = (size_t)block->width,
+                                        .accumulate = true});
+    }
+}
+
+static void sum_gate(const struct run *run, const struct block *block, int g, const float *columns)
+{
+    load_inputs(run, block, g, run->sums[g]);
+    add_products(run, block, g, columns);
+}
+
+/* ---- gates ---- */
+
+static void activate(const struct run *run, const struct tnd_activation *by, float *x, int64_t n)
+{
+    const enum tandem_op op = by->kind == TND_ACTIVATION_RELU      ? TANDEM_OP_RELU
+                              : by->kind == TND_ACTIVATION_TANH    ? TANDEM_OP_TANH
+                              : by->kind == TND_ACTIVATION_SIGMOID ? TANDEM_OP_SIGMOID
+                                                                   : TANDEM_OP_NONE;
+    if (op != TANDEM_OP_NONE) {
+        run->kernels->vec.unary[op](x, x, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = (float)tnd_activation_of(by, (double)x[i]);
+    }
+}
+
+/* Function `i` of the direction's. */
+static void clip_and_activate(const struct run *run, const struct block *block, int i, float *x,
+                              int64_t n)
+{
+    const float clip = run->layer->clip;
+    for (int64_t k = 0; k < n && clip > 0; k++) {
+        x[k] = x[k] < -clip ? -clip : x[k] > clip ? clip : x[k];
+    }
+    activate(run, &run->layer->activations[block->direction][i], x, n);
+}
+
+/* The weights of an LSTM's view of its cells, of gate `g`; of a GRU what is added. */
+static float extra(const struct run *run, const struct block *block, int g, int u)
+{
+    const struct tnd_view *view = &run->in[2];
+    return ((const float *)view->data)[block->direction * view->strides[0] +
+                                       (g * run->hidden + block->unit + u) * view->strides[1]];
+}
+
+static void see_cells(const struct run *run, const struct block *block, int g)
+{
+    for (int i = 0; i < block->texts * block->width; i++) {
+        const int u = i % block->width;
+        run->sums[g][i] += u < block->units ? extra(run, block, g, u) * run->cells[i] : 0;
+    }
+}
+
+static int64_t values_of(const struct block *block)
+{
+    return (int64_t)block->texts * block->width;
+}
+
+/* The rows of a block that count get its values; those of texts that have ended get zeros, or stay
+ * as they are. */
+static void store(const struct run *run, const struct block *block, int64_t row, const float *from)
+{
+    for (int t = 0; t < block->texts; t++) {
+        const int64_t text = block->text + t;
+        float *to = row_of(run, row, block->direction, text) + block->unit;
+        if (block->step < tnd_recurrent_length(run->lengths, text, run->steps)) {
+            memcpy(to, from + (int64_t)t * block->width, (size_t)block->units * sizeof(float));
+        } else if (row < run->steps) {
+            memset(to, 0, (size_t)block->units * sizeof(float));
+        }
+    }
+}
+
+static void load_cells(const struct run *run, const struct block *block, bool are_states)
+{
+    for (int t = 0; t < block->texts; t++) {
+        const float *from = are_states
+                                ? last_state(run, block->direction, block->step, block->text + t)
+                                : row_of(run, run->steps + 1, block->direction, block->text + t);
+        load(block, from + block->unit, run->cells + (int64_t)t * block->width);
+    }
+}
+
+static void rnn(const struct run *run, const struct block *block, const float *columns)
+{
+    sum_gate(run, block, 0, columns);
+    clip_and_activate(run, block, 0, run->sums[0], values_of(block));
+    store(run, block, block->step, run->sums[0]);
+}
+
+/* The first part of a step of a GRU whose reset gate comes before the product. */
+static void gru_reset(const struct run *run, const struct block *block, const float *columns)
+{
+    const int64_t n = values_of(block);
+    sum_gate(run, block, 1, columns);
+    clip_and_activate(run, block, 0, run->sums[1], n);
+    load_cells(run, block, true);
+    run->kernels->vec.binary[TANDEM_OP_MUL](run->sums[1], run->cells, run->sums[1], n);
+    for (int t = 0; t < block->texts; t++) {
+        memcpy(run->reset + (block->direction * run->batch + block->text + t) * run->hidden +
+                   block->unit,
+               run->sums[1] + (int64_t)t * block->width, (size_t)block->units * sizeof(float));
+    }
+}
+
+/* The third sum of a GRU whose product comes before the reset gate. */
+static void gru_linear(const struct run *run, const struct block *block, const float *columns)
+{
+    const bool has_bias = run->in[2].shape.dims[1] > 0;
+    const int64_t n = values_of(block);
+    float *const *sums = run->sums;
+    for (int i = 0; i < n; i++) {
+        const int u = i % block->width;
+        sums[2][i] = has_bias && u < block->units ? extra(run, block, 0, u) : 0;
+    }
+    sum_gate(run, block, 1, columns);
+    add_products(run, block, 2, columns);
+    clip_and_activate(run, block, 0, sums[1], n);
+    run->kernels->vec.binary[TANDEM_OP_MUL](sums[1], sums[2], sums[2], n);
+    load_inputs(run, block, 2, sums[1]);
+    run->kernels->vec.binary[TANDEM_OP_ADD](sums[1], sums[2], sums[2], n);
+}
+
+static void gru(const struct run *run, const struct block *block, const float *columns)
+{
+    const struct tnd_vec *vec = &run->kernels->vec;
+    const int64_t n = values_of(block);
+    float *const *sums = run->sums;
+    sum_gate(run, block, 0, columns);
+    if (run->layer->is_linear) {
+        gru_linear(run, block, columns);
+    } else {
+        sum_gate(run, block, 2, columns_of(run, block, true));
+    }
+    clip_and_activate(run, block, 0, sums[0], n);
+    clip_and_activate(run, block, 1, sums[2], n);
+    load_cells(run, block, true);
+    vec->binary[TANDEM_OP_MUL](sums[0], run->cells, run->cells, n);
+    vec->affine(sums[0], 1.0F, -1.0F, sums[0], n); /* 1 - update */
+    vec->binary[TANDEM_OP_MUL](sums[0], sums[2], sums[2], n);
+    vec->binary[TANDEM_OP_ADD](sums[2], run->cells, sums[2], n);
+    store(run, block, block->step, sums[2]);
+}
+
+/* The gates of an LSTM in front of its cells: input, output (unless it sees the new cells), forget,
+ * whose sums lie behind each other. */
+static void lstm_gates(const struct run *run, const struct block *block, bool sees)
+{
+    const int64_t n = values_of(block);
+    float *const *sums = run->sums;
+    if (!sees && !run->layer->is_coupled) {
+        clip_and_activate(run, block, 0, sums[0], 3 * n);
+        return;
+    }
+    for (int g = 0; g < 3; g += 2) {
+        if (sees) {
+            see_cells(run, block, g);
+        }
+        clip_and_activate(run, block, 0, sums[g], n);
+    }
+    if (!sees) {
+        clip_and_activate(run, block, 0, sums[1], n);
+    }
+    if (run->layer->is_coupled) {
+        run->kernels->vec.affine(sums[0], 1.0F, -1.0F, sums[2], n);
+    }
+}
+
+static void lstm(const struct run *run, const struct block *block, const float *columns)
+{
+    const struct tnd_vec *vec = &run->kernels->vec;
+    const bool sees = run->in[2].shape.dims[1] > 0;
+    const int64_t n = values_of(block);
+    float *const *sums = run->sums;
+    for (int g = 0; g < 4; g++) {
+        sum_gate(run, block, g, columns);
+    }
+    load_cells(run, block, false);
+    lstm_gates(run, block, sees);
+    clip_and_activate(run, block, 1, sums[3], n);
+    vec->binary[TANDEM_OP_MUL](sums[2], run->cells, run->cells, n);
+    vec->binary[TANDEM_OP_MUL](sums[0], sums[3], sums[3], n);
+    vec->binary[TANDEM_OP_ADD](sums[3], run->cells, run->cells, n);
+    if (sees) {
+        see_cells(run, block, 1);
+        clip_and_activate(run, block, 0, sums[1], n);
+    }
+    store(run, block, run->steps + 1, run->cells);
+    activate(run, &run->layer->activations[block->direction][2], run->cells, n);
+    vec->binary[TANDEM_OP_MUL](sums[1], run->cells, sums[1], n);
+    store(run, block, block->step, sums[1]);
+}
+
+/* ---- steps ---- */
+
+typedef void part_fn(const struct run *run, const struct block *block, const float *columns);
+
+/* Panels of a direction that are this worker's: values of the state from *first on. */
+static int64_t units_of(const struct run *run, int64_t direction, int64_t *first)
+{
+    const int64_t begin = tnd_max(run->begin - direction * run->panels, 0) * PANEL;
+    const int64_t end = (run->end - direction * run->panels) * PANEL;
+    *first = begin;
+    return tnd_min(end, run->hidden) - begin;
+}
+
+static void place_sums(struct run *run, const struct block *block)
+{
+    for (int g = 1; g < GATES; g++) {
+        run->sums[g] = run->sums[g - 1] + values_of(block);
+    }
+}
+
+/* A part of step `i` of both directions for all texts. */
+static void run_part(struct run *run, int64_t i, part_fn *part)
+{
+    struct block block = {.direction = 0};
+    for (; block.direction < run->layer->directions; block.direction++) {
+        int64_t first;
+        const int64_t n = units_of(run, block.direction, &first);
+        block.step = is_reverse(run, block.direction) ? run->steps - 1 - i : i;
+        for (block.text = 0; block.text < run->batch && n > 0; block.text += block.texts) {
+            block.texts = (int)tnd_min(run->batch - block.text, TOKENS);
+            const float *columns = columns_of(run, &block, false);
+            for (block.unit = first; block.unit < first + n; block.unit += block.width) {
+                block.units = (int)tnd_min(first + n - block.unit, BLOCK);
+                block.width = (block.units + PANEL - 1) / PANEL * PANEL;
+                place_sums(run, &block);
+                part(run, &block, columns);
+            }
+        }
+    }
+}
+
+/* The states of before the first step, and after the last one. */
+static void place_states(const struct run *run, bool is_begin)
+{
+    const struct tnd_view *from = &run->in[3];
+    const int64_t states = is_begin ? tnd_cell_states(run->layer->cell) : 1;
+    for (int64_t i = 0; i < states * run->layer->directions * run->batch; i++) {
+        const int64_t text = i % run->batch;
+        const int64_t d = i / run->batch % run->layer->directions;
+        const int64_t which = i / run->batch / run->layer->directions;
+        int64_t first;
+        const int64_t n = units_of(run, d, &first);
+        float *to = row_of(run, run->steps + which, d, text);
+        if (!is_begin && n > 0) {
+            const float *last = last_state(run, d, is_reverse(run, d) ? -1 : run->steps, text);
+            memmove(to + first, last + first, (size_t)n * sizeof(float));
+        }
+        for (int64_t u = first; u < first + n && is_begin; u++) {
+            to[u] = ((const float *)from->data)[which * from->strides[0] + d * from->strides[1] +
+                                                text * from->strides[2] + u * from->strides[3]];
+        }
+    }
+}
+
+static void run_steps(struct run *run)
+{
+    static part_fn *const parts[] = {rnn, gru, lstm};
+    const bool has_reset = run->layer->cell == TND_CELL_GRU && !run->layer->is_linear;
+    place_states(run, true);
+    wait_for_others(run);
+    for (int64_t i = 0; i < run->steps; i++) {
+        if (has_reset) {
+            run_part(run, i, gru_reset);
+            wait_for_others(run);
+        }
+        run_part(run, i, parts[run->layer->cell]);
+        wait_for_others(run);
+    }
+    place_states(run, false);
+}
+
+/* Which panels are this worker's: as many workers take part as a step is worth. */
+static void divide(struct run *run)
+{
+    const int64_t directions = run->layer->directions;
+    const int64_t all = directions * run->panels;
+    const int64_t worth = run->batch * run->gates * run->hidden * run->hidden / WORTH;
+    const int64_t most = tnd_max(tnd_min(worth, run->worker->count / directions), 1);
+    const int64_t n = tnd_min(directions * most, run->worker->count);
+    const int64_t index = tnd_min(run->worker->index, n);
+    run->waits = most > 1;
+    run->begin = index * all / n;
+    run->end = run->worker->index < n ? (index + 1) * all / n : run->begin;
+}
+
+/* Weights that are computed are packed by the worker that reads them. */
+static void pack(struct run *run, float *to)
+{
+    const int64_t values = run->gates * run->hidden * PANEL;
+    for (int64_t i = run->begin; i < run->end; i++) {
+        tnd_recurrent_pack(&run->in[1], run->hidden, i / run->panels, i % run->panels,
+                           to + i * values);
+    }
+}
+
+void tnd_cpu_recurrent(const struct tnd_cpu_kernels *kernels, const struct tandem_tensor *node,
+                       struct tandem_worker *worker)
+{
+    const struct tnd_work *work = node->params.work;
+    struct run run = {.kernels = kernels,
+                      .layer = &work->params->recurrent,
+                      .batch = work->shape.dims[2],
+                      .hidden = work->shape.dims[3],
+                      .y = node->data,
+                      .worker = worker};
+    tnd_work_views(work, node, run.in);
+    run.lengths = work->n_in > 4 ? &run.in[4] : NULL;
+    run.steps = run.in[0].shape.dims[0];
+    run.gates = run.in[1].shape.dims[1];
+    run.panels = run.in[1].shape.dims[2];
+    run.cells = worker->scratch;
+    run.columns[0] = run.cells + TOKENS * BLOCK;
+    run.columns[1] = run.columns[0] + TOKENS * run.hidden;
+    run.sums[0] = run.columns[1] + TOKENS * run.hidden;
+    divide(&run);
+    char *behind = (char *)(run.y + tnd_dims_values(&work->shape));
+    float *spare = (float *)(void *)(((uintptr_t)behind + 63) / 64 * 64);
+    run.packed = run.in[1].data;
+    if (work->in[1].src >= 0) {
+        run.packed = spare;
+        pack(&run, spare);
+        spare += run.layer->directions * run.panels * run.gates * run.hidden * PANEL;
+    }
+    run.reset = spare;
+    run_steps(&run);
+}

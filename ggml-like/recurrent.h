@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * Recurrent layers (RNN, GRU, LSTM) as one operation over all steps and directions. The products
+ * with the inputs come before it. Formulas:
+ * https://github.com/onnx/onnx/blob/v1.18.0/docs/Operators.md#LSTM and the like.
+ *
+ * Operands, of F32 or F64, for D directions, G gates, H values of the state:
+ *   0: x {steps, batch, D * G * H}, products with the inputs, and biases
+ *   1: r {D, G * H, H}, what the state is multiplied with
+ *   2: {D, 3 * H} weights of an LSTM's view of its cells (of the input, output, forget gate);
+ *      {D, H} what a GRU adds to the third product in front of the reset gate; or {D, 0}
+ *   3: {S, D, batch, H}, the state of before the first step, and the cells of an LSTM (S = 2)
+ *   4: int64 {batch}, steps that count of each text; may be left out
+ * Result {steps + S, D, batch, H}: of each step, then the last state, then the last cells. */
+#ifndef TND_RECURRENT_H
+#define TND_RECURRENT_H
+
+#include "ggml-like/array.h"
+
+/** X(NAME, "ONNX's name", alpha, beta, numbers): functions of gates, the numbers that stand where
+ *  none are given, and how many of them there are. */
+#define TND_ACTIVATION_LIST(X)                                                                     \
+    X(RELU, "Relu", 0, 0, 0)                                                                       \
+    X(TANH, "Tanh", 0, 0, 0)                                                                       \
+    X(SIGMOID, "Sigmoid", 0, 0, 0)                                                                 \
+    X(SOFTSIGN, "Softsign", 0, 0, 0)                                                               \
+    X(SOFTPLUS, "Softplus", 0, 0, 0)                                                               \
+    X(LEAKY_RELU, "LeakyRelu", 0.01F, 0, 1)                                                        \
+    X(ELU, "Elu", 1, 0, 1)                                                                         \
+    X(AFFINE, "Affine", 1, 0, 2)                                                                   \
+    X(HARD_SIGMOID, "HardSigmoid", 0.2F, 0.5F, 2)                                                  \
+    X(SCALED_TANH, "ScaledTanh", 1, 1, 2)                                                          \
+    X(THRESHOLDED_RELU, "ThresholdedRelu", 1, 0, 1)
+
+#define TND_ACTIVATION_ENUM(name, text, alpha, beta, numbers) TND_ACTIVATION_##name,
+enum tnd_activation_kind { TND_ACTIVATION_LIST(TND_ACTIVATION_ENUM) };
+#undef TND_ACTIVATION_ENUM
+
+struct tnd_activation {
+    int kind; /* enum tnd_activation_kind */
+    float alpha, beta;
+};
+
+enum tnd_cell { TND_CELL_RNN, TND_CELL_GRU, TND_CELL_LSTM };
+
+/* Gates of a GRU: update, reset, hidden; of an LSTM: input, output, forget, cell. (Members of 4
+ * bytes: compared as bytes.) */
+struct tnd_recurrent {
+    int cell; /* enum tnd_cell */
+    int directions;
+    unsigned reverse; /* bit d: direction d begins at the end */
+    int is_linear;    /* GRU: the product comes before the reset gate */
+    int is_coupled;   /* LSTM: the forget gate is 1 - the input gate */
+    int is_8_bit;     /* states go through DynamicQuantizeLinear in front of products */
+    float clip;       /* of what gates' functions get; 0: none */
+    struct tnd_activation activations[2][3];
+};
+
+enum { TND_RECURRENT_PANEL = 32 };
+
+static inline int tnd_cell_gates(int cell)
+{
+    return cell == TND_CELL_RNN ? 1 : cell == TND_CELL_GRU ? 3 : 4;
+}
+
+static inline int tnd_cell_states(int cell)
+{
+    return cell == TND_CELL_LSTM ? 2 : 1;
+}
+
+/** Of a number, without clip. */
+double tnd_activation_of(const struct tnd_activation *by, double x);
+
+/** The steps of text `i` that count, by operand 4 (NULL: all). */
+int64_t tnd_recurrent_length(const struct tnd_view *lengths, int64_t i, int64_t steps);
+
+/** What DynamicQuantizeLinear makes of a value: a grid from `low` to `high`, which hold 0. */
+struct tnd_recurrent_grid {
+    float scale, zero;
+};
+struct tnd_recurrent_grid tnd_recurrent_grid(float low, float high);
+float tnd_recurrent_round(const struct tnd_recurrent_grid *grid, float x);
+
+/** r as the operation of tensors has it: {D, G, panels, 32, H}, packed or as it lay. Of packed ones
+ *  by direction and panel one stretch a gate: value by value of H the numbers of 32 rows. */
+struct tnd_view tnd_recurrent_panels(const struct tnd_view *r, int64_t gates, bool is_packed);
+/** Packs one panel of all gates; rows that there are not become 0. */
+void tnd_recurrent_pack(const struct tnd_view *panels, int64_t hidden, int64_t direction,
+                        int64_t panel, float *out);
+/** Bytes behind the result, with those to align them: weights that are packed each time
+ *  (`packs`), then what a GRU makes of its states in front of a product. */
+size_t tnd_recurrent_bytes(const struct tnd_recurrent *layer, int64_t batch, int64_t hidden,
+                           bool packs);
+
+#endif
