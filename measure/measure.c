@@ -21,8 +21,9 @@
 
 enum { MAX_TIMES = 8 * TANDEM_STAGES }; /* steps of one product, transfers included */
 
-/* Samples in microseconds: one list a stage, one for transfers, and one for all together. */
-enum { MOVING = TANDEM_STAGES, TOTAL, N_LISTS };
+/* Samples in microseconds: one list a stage, one for transfers, one for all together, and one for
+ * what other programs took of it. */
+enum { MOVING = TANDEM_STAGES, TOTAL, LOST, N_LISTS };
 struct samples {
     double *us[N_LISTS];
     uint32_t count[N_LISTS];
@@ -368,16 +369,19 @@ static void add_row(struct tnd_measure *measure, int n_times)
 }
 
 /* Whether another program ran on a worker's CPU meanwhile. On a machine that is always busy every
- * second sample stays: they are all there is. */
-static bool leaves_out(struct tnd_measure *measure, int node, int n_times)
+ * second sample stays: they are all there is. `out_lost_ns`: what it took; 0: nothing that
+ * counts. */
+static bool leaves_out(struct tnd_measure *measure, int node, int n_times, uint64_t *out_lost_ns)
 {
-    bool is_quiet = true;
+    *out_lost_ns = 0;
     for (int i = 0; i < n_times; i++) {
         const struct tnd_step_time *time = &measure->times[i];
-        is_quiet = is_quiet && (time->node != node || tnd_time_is_quiet(time));
+        if (time->node == node && !tnd_time_is_quiet(time) && time->lost_ns > *out_lost_ns) {
+            *out_lost_ns = time->lost_ns;
+        }
     }
-    bool leaves =
-        !is_quiet && measure->n_left_out < TND_MEASURE_LEFT_OUT + measure->samples.count[TOTAL];
+    bool leaves = *out_lost_ns > 0 &&
+                  measure->n_left_out < TND_MEASURE_LEFT_OUT + measure->samples.count[TOTAL];
     measure->n_left_out += leaves ? 1 : 0;
     return leaves;
 }
@@ -405,8 +409,10 @@ static enum tandem_status run_once(struct tnd_measure *measure, const tandem_pla
     /* The first of several products bears the waking of the workers. */
     int first = measure->n_nodes > 1 ? 1 : 0;
     for (int i = first; i < measure->n_nodes && !is_warm_up; i++) {
-        if (!leaves_out(measure, i, n_times)) {
+        uint64_t lost_ns;
+        if (!leaves_out(measure, i, n_times, &lost_ns)) {
             add_node(measure, i, n_times);
+            add_sample(&measure->samples, LOST, 0, lost_ns);
         }
     }
     return TANDEM_OK;
@@ -536,6 +542,22 @@ enum tandem_status tnd_measure_prepare(struct tnd_measure *measure,
     return status;
 }
 
+/* Where others took a part of most samples, these may agree and be wrong alike: they count as one,
+ * whose error is that part. Threads that wait for each other meet this most. */
+static struct tnd_stage_time time_of(struct tnd_measure *measure, int list)
+{
+    const struct samples *samples = &measure->samples;
+    struct tnd_stage_time time =
+        tnd_stage_time_of(samples->us[list], samples->count[list], measure->sorted);
+    const struct tnd_stage_time lost =
+        tnd_stage_time_of(samples->us[LOST], samples->count[LOST], measure->sorted);
+    if (lost.median_us > 0 && time.count > 0) {
+        time.spread_us = fmax(time.spread_us, fmin(lost.median_us, time.median_us));
+        time.count = 1;
+    }
+    return time;
+}
+
 enum tandem_status tnd_measure_run(struct tnd_measure *measure, int64_t m,
                                    const struct tandem_plan_node *choice,
                                    const struct tnd_measure_effort *effort,
@@ -558,15 +580,11 @@ enum tandem_status tnd_measure_run(struct tnd_measure *measure, int64_t m,
     if (status != TANDEM_OK) {
         return status;
     }
-    struct samples *samples = &measure->samples;
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        out_result->stage[s] =
-            tnd_stage_time_of(samples->us[s], samples->count[s], measure->sorted);
+        out_result->stage[s] = time_of(measure, s);
     }
-    out_result->moving =
-        tnd_stage_time_of(samples->us[MOVING], samples->count[MOVING], measure->sorted);
-    out_result->total =
-        tnd_stage_time_of(samples->us[TOTAL], samples->count[TOTAL], measure->sorted);
+    out_result->moving = time_of(measure, MOVING);
+    out_result->total = time_of(measure, TOTAL);
     out_result->watts = measure->watts;
     return TANDEM_OK;
 }

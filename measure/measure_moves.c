@@ -192,6 +192,7 @@ struct handoff {
     const struct tnd_clock *clock;
     bool asleep;
     atomic_bool is_over;
+    atomic_bool is_disturbed; /* somebody else ran on the CPU of a thread that spins */
     unsigned ticket;
     int count;
     uint32_t n_samples;
@@ -252,10 +253,18 @@ static void follow(struct handoff *handoff, int count)
 static void meet(void *user, int index, int count)
 {
     struct handoff *handoff = user;
+    const struct tnd_clock *clock = handoff->clock;
+    const uint64_t begin_ns = clock->now_ns(clock);
+    const uint64_t ran_ns = clock->thread_ns(clock);
     if (index == 0) {
         lead(handoff, count);
     } else {
         follow(handoff, count);
+    }
+    const double ns = (double)(clock->now_ns(clock) - begin_ns);
+    if (!handoff->asleep &&
+        (double)(clock->thread_ns(clock) - ran_ns) < (1 - TND_QUIET_LOST) * ns) {
+        atomic_store(&handoff->is_disturbed, true);
     }
 }
 
@@ -299,9 +308,12 @@ enum tandem_status tnd_measure_handoff(struct tnd_pool *pool, const struct tnd_c
         status = hand_over(pool, handoff, threads, true, &sleeping, error);
     }
     int met = handoff->count;
+    bool is_disturbed = atomic_load(&handoff->is_disturbed);
     tnd_free(handoff);
     TND_TRY(status);
-    if (met == threads) { /* else threads could not be started: that is another team */
+    /* Other than these threads could not be started: that is another team. And what threads that
+     * wait for a CPU take to meet is no hand-off. */
+    if (met == threads && !is_disturbed) {
         struct tnd_handoff measured = {threads, spinning.median_us, sleeping.median_us,
                                        sleeping.count, when};
         status = tnd_table_add_handoff(table, &measured);

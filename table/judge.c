@@ -20,7 +20,8 @@ double tnd_time_error(double us, double spread_us, uint32_t count, double single
 {
     const double n = count > 0 ? (double)count : 1.0;
     const double seen = us > 0 ? TND_MAD_TO_SIGMA * spread_us / us : 0.0;
-    const double variance = (single_shot * single_shot + (n - 1.0) * seen * seen) / n;
+    const double single = n > 1.0 ? single_shot : fmax(single_shot, seen); /* seen by its clocks */
+    const double variance = (single * single + (n - 1.0) * seen * seen) / n;
     return us * sqrt(variance / n + TND_MOMENT_ERROR * TND_MOMENT_ERROR);
 }
 

@@ -35,7 +35,8 @@
 
 /** Standard error, in microseconds, of the median of `count` samples (0, unknown: one) with this
  *  median absolute deviation. `single_shot` is the relative standard error of one sample on that
- *  machine at that moment: it counts as one sample beside those that were taken. */
+ *  machine at that moment: it counts as one sample beside those that were taken. The spread of a
+ *  single sample is what other programs were seen to take of it. */
 double tnd_time_error(double us, double spread_us, uint32_t count, double single_shot);
 
 /** Median (of an even number the lower one of the middle), median absolute deviation and number of

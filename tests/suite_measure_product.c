@@ -260,8 +260,9 @@ static void samples_beside_another_program_are_left_out(void)
         stolen_us[i] = 500;
     }
     check_ok(tnd_measure_run(measure, 1, &choice, &effort, &result, NULL));
-    CU_ASSERT_TRUE(result.total.count >= 7);
+    check_int(result.total.count, 1); /* alike, and wrong alike */
     CU_ASSERT_EQUAL(result.total.median_us, 540);
+    CU_ASSERT_EQUAL(result.total.spread_us, 500);
     effort = (struct tnd_measure_effort){.budget_s = 1e-6, .min_repeats = 1, .expected_us = 1e6};
     check_ok(tnd_measure_run(measure, 1, &choice, &effort, &result, NULL));
     check_int(result.total.count, 1);
@@ -500,22 +501,6 @@ static void a_failing_device_ends_the_measuring_of_transfers(void)
     }
     CU_ASSERT_TRUE(passed);
     tandem_table_free(table);
-}
-
-static void handing_over_costs_more_to_sleepers(void)
-{
-    begin(NULL);
-    tandem_table *table = tune_new();
-    check_ok(tnd_measure_handoff(pool, tnd_clock_real(), 1, 5, table, NULL));
-    check_int(table->n_handoffs, 0);
-    check_ok(tnd_measure_handoff(pool, tnd_clock_real(), 3, 5, table, NULL));
-    check_int(table->n_handoffs, 1);
-    check_int(table->handoffs[0].threads, 3);
-    CU_ASSERT_TRUE(table->handoffs[0].spin_us > 0);
-    CU_ASSERT_TRUE(table->handoffs[0].wake_us > 0);
-    check_int(table->handoffs[0].when, 5);
-    tandem_table_free(table);
-    end();
 }
 
 static void peaks_are_measured_within_their_budget_and_reading_only_with_time_for_it(void)
@@ -774,7 +759,6 @@ static CU_TestInfo tests[] = {
      a_failing_device_ends_the_measuring_of_transfers},
     {"peaks are measured within their budget and reading only with time for it",
      peaks_are_measured_within_their_budget_and_reading_only_with_time_for_it},
-    {"handing over costs more to sleepers", handing_over_costs_more_to_sleepers},
     {"a device takes the time of its script", a_device_takes_the_time_of_its_script},
     {"stages are timed one by one and together", stages_are_timed_one_by_one_and_together},
     {"every product is timed by itself", every_product_is_timed_by_itself},

@@ -2,8 +2,12 @@
  * Who else computes, in a made-up /proc and in this machine's. */
 #include <string.h>
 
+#include "base/clock.h"
+#include "measure/measure_moves.h"
 #include "measure/quiet.h"
+#include "sched/pool.h"
 #include "tests/support.h"
+#include "tests/support_tune.h"
 
 static void processes_are_read_whatever_their_names_are(void)
 {
@@ -50,10 +54,40 @@ static void a_look_tells_the_busiest_or_nothing(void)
                        "CPUs");
 }
 
+static uint64_t no_ns(const struct tnd_clock *clock)
+{
+    (void)clock;
+    return 0;
+}
+
+static void threads_that_wait_for_a_cpu_tell_no_hand_off(void)
+{
+    struct tnd_pool_options options = {.n_threads = 3, .n_cpus = 2, .spin_limit = -1};
+    struct tnd_pool *pool = NULL;
+    tandem_table *table = tune_new();
+    struct tnd_clock quiet = *tnd_clock_real();
+    struct tnd_clock busy = quiet;
+    quiet.thread_ns = quiet.now_ns; /* each thread has a CPU of its own */
+    busy.thread_ns = no_ns;         /* others have them */
+    check_ok(tnd_pool_new(&options, &pool, NULL));
+    check_ok(tnd_measure_handoff(pool, &quiet, 1, 5, table, NULL));
+    check_ok(tnd_measure_handoff(pool, &busy, 3, 5, table, NULL));
+    check_int(table->n_handoffs, 0);
+    check_ok(tnd_measure_handoff(pool, &quiet, 3, 5, table, NULL));
+    CU_ASSERT_TRUE_FATAL(table->n_handoffs == 1);
+    check_int(table->handoffs[0].threads, 3);
+    CU_ASSERT_TRUE(table->handoffs[0].spin_us > 0);
+    CU_ASSERT_TRUE(table->handoffs[0].wake_us > 0);
+    check_int(table->handoffs[0].when, 5);
+    tandem_table_free(table);
+    tnd_pool_free(pool);
+}
+
 static CU_TestInfo tests[] = {
     {"processes_are_read_whatever_their_names_are", processes_are_read_whatever_their_names_are},
     {"others_that_leave_cpus_free_do_not_disturb", others_that_leave_cpus_free_do_not_disturb},
     {"a_look_tells_the_busiest_or_nothing", a_look_tells_the_busiest_or_nothing},
+    {"threads_that_wait_for_a_cpu_tell_no_hand_off", threads_that_wait_for_a_cpu_tell_no_hand_off},
     CU_TEST_INFO_NULL,
 };
 

@@ -75,6 +75,24 @@ static void a_norm_gets_the_threads_that_pay(void)
     CU_ASSERT_DOUBLE_EQUAL(time.us, 64.0, 0.01);
 }
 
+/* Beside other programs two threads that wait for each other are measured far too slow. */
+static void a_time_taken_by_others_leaves_the_threads_of_the_rule(void)
+{
+    for (int threads = 1; threads <= 2; threads++) {
+        const struct tnd_curve_key key = tnd_op_key(TANDEM_OP_RMS_NORM, 2048, 1, threads);
+        const double us = threads == 1 ? 100.0 : 5000.0;
+        struct tnd_sample sample = {.m = 64, .median_us = us, .count = 1, .when = 1};
+        sample.spread_us = threads == 1 ? 1.0 : 4900.0; /* seen to be lost */
+        check_ok(tnd_table_add(table, &key, &sample));
+    }
+    check_ok(tnd_table_judge(table));
+    check_int(threads_of(tandem_rms_norm(context, matrix(2048, 64), 1e-5f), 2), 2);
+    table->curves[1].samples[0].spread_us = 1.0;
+    table->curves[1].samples[0].count = 20; /* seen to be so */
+    check_ok(tnd_table_judge(table));
+    check_int(threads_of(tandem_rms_norm(context, matrix(2048, 64), 1e-5f), 2), 1);
+}
+
 static void few_rows_are_not_shared_out_by_rows(void)
 {
     add_op(TANDEM_OP_RMS_NORM, 64, 1, 1.0, 0.001);
@@ -416,6 +434,8 @@ static void a_token_is_chosen_where_that_is_measured_to_be_faster(void)
 
 static CU_TestInfo tests[] = {
     {"a_norm_gets_the_threads_that_pay", a_norm_gets_the_threads_that_pay},
+    {"a_time_taken_by_others_leaves_the_threads_of_the_rule",
+     a_time_taken_by_others_leaves_the_threads_of_the_rule},
     {"few_rows_are_not_shared_out_by_rows", few_rows_are_not_shared_out_by_rows},
     {"operations of a device have times of their own",
      operations_of_a_device_have_times_of_their_own},

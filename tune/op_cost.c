@@ -10,7 +10,9 @@
 #include "tandem/sample.h"
 #include "tune/candidates.h"
 #include "table/table_cells.h"
+#include "tune/moves.h"
 #include "tune/policy.h"
+#include "tune/rule.h"
 
 /* To four binary digits: keys grow by one with each token, which is no reason to choose anew. */
 static int64_t rounded(int64_t k)
@@ -167,6 +169,13 @@ static bool on_threads(const struct tandem_table *table, const struct tnd_curve_
     return true;
 }
 
+/* Whether it is certain that the first one is faster. */
+static bool leads(const struct tnd_estimate *a, const struct tnd_estimate *b)
+{
+    const double noise_us = TND_CLEAR_SIGMAS * hypot(a->error_us, b->error_us);
+    return b->us - a->us > fmax(noise_us, TND_RULE_LEAD * b->us);
+}
+
 bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node, int limit,
                     int incumbent, int *out_threads, double *out_us)
 {
@@ -174,21 +183,22 @@ bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node,
     struct tnd_curve_key shape;
     struct tnd_estimate best;
     if (table == NULL || !tnd_op_work_of(node, &work) ||
-        !nearest_shape(table, &work, "cpu", &shape) ||
-        !on_threads(table, &shape, &work, 1, &best)) {
+        !nearest_shape(table, &work, "cpu", &shape)) {
         return false;
     }
-    int threads = 1;
     limit = work.shares < limit ? (int)work.shares : limit;
     limit = limit > 1 ? limit : 1;
-    for (int t = 2; t <= limit; t = tnd_next_thread_count(table, t, limit)) {
+    int threads = tnd_rule_threads(node, limit, tnd_estimate_handoff(table, limit));
+    if (!on_threads(table, &shape, &work, threads, &best)) {
+        return false;
+    }
+    for (int t = 1;; t = tnd_next_thread_count(table, t, limit)) {
         struct tnd_estimate one;
-        if (on_threads(table, &shape, &work, t, &one) &&
-            one.us + one.error_us < best.us - best.error_us) {
+        if (t != threads && on_threads(table, &shape, &work, t, &one) && leads(&one, &best)) {
             best = one;
             threads = t;
         }
-        if (t == limit) {
+        if (t >= limit) {
             break;
         }
     }
