@@ -1,19 +1,105 @@
 /* SPDX-License-Identifier: MIT
- * Following the control group's quota. */
+ * Following the control group's quota and other programs. /proc/stat: proc(5). */
 #include "runtime/quota.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/cgroup.h"
 
 #define LOOK_NS UINT64_C(1000000000)
 
-void tnd_quota_init(struct tnd_quota *quota, double at_open, const struct tnd_clock *clock)
+/* ---- other programs ---- */
+
+static bool is_ours(const struct tnd_topology *topology, int cpu)
+{
+    for (int i = 0; i < topology->n_cpus; i++) {
+        if (topology->cpu_ids[i] == cpu) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int64_t tnd_quota_busy(const char *path, const struct tnd_topology *topology)
+{
+    char line[512];
+    int64_t ticks = -1;
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        int cpu;
+        uint64_t user, system, irq, softirq, steal;
+        bool is_one = isdigit((unsigned char)line[3]) != 0; /* "cpu " is all of them */
+        if (is_one &&
+            sscanf(line,
+                   "cpu%d %" SCNu64 " %*u %" SCNu64 " %*u %*u %" SCNu64 " %" SCNu64 " %" SCNu64,
+                   &cpu, &user, &system, &irq, &softirq, &steal) == 6 &&
+            is_ours(topology, cpu)) {
+            const uint64_t busy = user + system + irq + softirq + steal;
+            ticks = (ticks < 0 ? 0 : ticks) + (int64_t)(busy & UINT32_MAX);
+        }
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return ticks;
+}
+
+static uint64_t own_ns(void)
+{
+    struct timespec time = {0, 0};
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Who goes before others, or after them, has another share than they have. */
+static bool is_like_others(void)
+{
+    return sched_getscheduler(0) == SCHED_OTHER && getpriority(PRIO_PROCESS, 0) == 0;
+}
+
+/* The threads that other programs leave room for; 0: all, or nobody knows. */
+static int look_at_others(struct tnd_quota *quota, uint64_t now_ns)
+{
+    const struct tnd_topology *topology = atomic_load(&quota->topology);
+    if (topology == NULL || !is_like_others()) {
+        return 0;
+    }
+    const int64_t ticks = tnd_quota_busy(quota->stat, topology) - quota->busy_ticks;
+    const uint64_t own = own_ns();
+    const double s = 1e-9 * (double)(now_ns - quota->looked_ns);
+    const double own_s = 1e-9 * (double)(own - quota->own_ns);
+    const bool is_told = quota->busy_ticks >= 0 && ticks >= 0 && s > 0;
+    quota->looked_ns = now_ns;
+    quota->own_ns = own;
+    quota->busy_ticks += ticks;
+    const double others_s = (double)ticks / (double)sysconf(_SC_CLK_TCK) - own_s;
+    const double left = is_told ? topology->n_cpus - others_s / s : INFINITY;
+    return left >= topology->n_cpus - 0.5 ? 0 : left < 1.5 ? 1 : (int)(left + 0.5);
+}
+
+/* ---- looking ---- */
+
+void tnd_quota_init(struct tnd_quota *quota, double at_open, const struct tnd_topology *topology,
+                    const struct tnd_clock *clock)
 {
     quota->root = "/sys/fs/cgroup";
     quota->self = "/proc/self/cgroup";
+    quota->stat = "/proc/stat";
     quota->clock = clock;
+    atomic_init(&quota->topology, topology);
     quota->at_open = at_open;
-    atomic_init(&quota->due_ns, clock->now_ns(clock) + LOOK_NS);
+    quota->looked_ns = clock->now_ns(clock);
+    quota->own_ns = own_ns();
+    quota->busy_ticks = topology != NULL ? tnd_quota_busy(quota->stat, topology) : -1;
+    atomic_init(&quota->due_ns, quota->looked_ns + LOOK_NS / 4);
     atomic_init(&quota->limit, 0);
+    atomic_init(&quota->left, 0);
 }
 
 /* More than at the beginning is no limit: the pool has no more threads. */
@@ -23,15 +109,38 @@ static int limit_of(const struct tnd_quota *quota, double now)
     return !is_less ? 0 : now < 1 ? 1 : (int)now;
 }
 
+void tnd_quota_ignore_others(struct tnd_quota *quota)
+{
+    atomic_store(&quota->topology, NULL);
+    atomic_store(&quota->left, 0);
+}
+
+static void tell_others(const struct tnd_log *log, int left)
+{
+    if (left > 0) {
+        tnd_log_line(log, TANDEM_LOG_INFO, "runtime",
+                     "other programs leave room for %d thread%s: plans have no more for now", left,
+                     left == 1 ? "" : "s");
+    } else {
+        tnd_log_line(log, TANDEM_LOG_INFO, "runtime", "other programs leave all CPUs again");
+    }
+}
+
 void tnd_quota_look(struct tnd_quota *quota, const struct tnd_log *log)
 {
     uint64_t now_ns = quota->clock->now_ns(quota->clock);
     uint64_t due_ns = atomic_load_explicit(&quota->due_ns, memory_order_relaxed);
-    /* relaxed: only one of several threads looks; what it finds is the limit alone */
+    /* One of several threads looks, however long it takes. Acquire: pairs with the release below,
+     * so that the next one sees what this one has noted. */
     if (now_ns < due_ns ||
-        !atomic_compare_exchange_strong_explicit(&quota->due_ns, &due_ns, now_ns + LOOK_NS,
-                                                 memory_order_relaxed, memory_order_relaxed)) {
+        !atomic_compare_exchange_strong_explicit(&quota->due_ns, &due_ns, UINT64_MAX,
+                                                 memory_order_acquire, memory_order_relaxed)) {
         return;
+    }
+    const int left = look_at_others(quota, now_ns);
+    atomic_store_explicit(&quota->due_ns, now_ns + LOOK_NS, memory_order_release);
+    if (atomic_exchange_explicit(&quota->left, left, memory_order_relaxed) != left) {
+        tell_others(log, left);
     }
     double cpus = tnd_cgroup_cpus(quota->root, quota->self);
     int limit = limit_of(quota, cpus);
@@ -50,5 +159,7 @@ void tnd_quota_look(struct tnd_quota *quota, const struct tnd_log *log)
 
 int tnd_quota_limit(const struct tnd_quota *quota)
 {
-    return atomic_load_explicit(&quota->limit, memory_order_relaxed);
+    const int limit = atomic_load_explicit(&quota->limit, memory_order_relaxed);
+    const int left = atomic_load_explicit(&quota->left, memory_order_relaxed);
+    return limit == 0 || (left > 0 && left < limit) ? left : limit;
 }

@@ -218,7 +218,12 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
     tnd_planner_set_refused(runtime->planner, refused_by, runtime->exec);
     tnd_planner_force(runtime->planner, forced);
     tnd_planner_set_error_bound(runtime->planner, runtime->error_bound);
-    tnd_quota_init(&runtime->quota, runtime->topology.quota_cpus, runtime->clock);
+    /* Who names a number of threads, binds them or brings them decides himself. */
+    const bool decides = options->n_threads > 0 || options->n_cpu_ids > 0 ||
+                         options->team != NULL ||
+                         tnd_environment_number(TND_ENVIRONMENT_THREADS) >= 1;
+    tnd_quota_init(&runtime->quota, runtime->topology.quota_cpus,
+                   decides ? NULL : &runtime->topology, runtime->clock);
     load_table(runtime, options->table_path);
     tnd_numa_place(runtime, runtime->table);
     bool wants_table = options->table_path == NULL || options->table_path[0] != '\0';
@@ -395,6 +400,7 @@ enum tandem_status tandem_runtime_set_threads(tandem_runtime *runtime, int n_thr
     }
     if (status == TANDEM_OK) {
         runtime->n_threads = n_threads;
+        tnd_quota_ignore_others(&runtime->quota);
     }
     pthread_mutex_unlock(&runtime->lock);
     return status;
@@ -416,7 +422,7 @@ int tandem_runtime_threads(const tandem_runtime *runtime)
 void tnd_runtime_set_quota_files(tandem_runtime *runtime, const char *root, const char *self,
                                  const struct tnd_clock *clock)
 {
-    tnd_quota_init(&runtime->quota, tnd_cgroup_cpus(root, self), clock);
+    tnd_quota_init(&runtime->quota, tnd_cgroup_cpus(root, self), NULL, clock);
     runtime->quota.root = root;
     runtime->quota.self = self;
 }

@@ -2,10 +2,13 @@
  * What a runtime notices while it runs: times that the table has wrong, and a control group that
  * grants fewer CPUs. With made-up times, files and a clock that tests move. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/cpu.h"
 #include "ggml-like/tnd_tensor.h"
@@ -522,6 +525,51 @@ static void a_quota_that_is_halved_leads_to_plans_with_fewer_threads(void)
     check_int(log_lines, 3);
 }
 
+static void keep_busy(int ticks)
+{
+    char text[256];
+    const int n = snprintf(text, sizeof(text),
+                           "cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 %d 7 0 5 0 0 0 0 0 0\n"
+                           "cpu1 0 9999 0 5 0 0 0 %d 0 0\ncpu2 99999 0 0 0 0 0 0 0 0 0\n",
+                           ticks, ticks);
+    CU_ASSERT_TRUE(tnd_test_write_file(tnd_test_temp("stat"), text, (size_t)n));
+}
+
+/* CPU 2 is not ours, and who is niced gives way. */
+static void other_programs_leave_room_for_fewer_threads(void)
+{
+    struct tnd_topology topology = {.n_cpus = 2, .cpu_ids = {0, 1}};
+    struct tnd_clock_virtual clock;
+    struct tnd_quota quota;
+    const int ticks = (int)sysconf(_SC_CLK_TCK); /* in a second */
+    tnd_clock_virtual_init(&clock, 77);
+    keep_busy(0);
+    tnd_quota_init(&quota, 0, &topology, &clock.clock);
+    quota.stat = tnd_test_temp("stat");
+    quota.busy_ticks = tnd_quota_busy(quota.stat, &topology);
+    check_int(quota.busy_ticks, 0);
+    if (sched_getscheduler(0) == SCHED_OTHER && getpriority(PRIO_PROCESS, 0) == 0) {
+        static const struct {
+            int more, left; /* ticks for each 100 of both CPUs; threads */
+        } seconds[] = {{0, 0}, {90, 1}, {100, 1}, {10, 0}, {50, 1}, {0, 0}};
+        int busy = 0;
+        for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
+            keep_busy(busy += seconds[i].more * ticks / 100 * 10);
+            tnd_clock_virtual_advance(&clock, UINT64_C(10000000000)); /* our own time is nothing */
+            tnd_quota_look(&quota, NULL);
+            check_int(tnd_quota_limit(&quota), seconds[i].left);
+        }
+        keep_busy(busy += 100 * ticks);
+        tnd_clock_virtual_advance(&clock, UINT64_C(10000000000));
+        tnd_quota_look(&quota, NULL);
+        check_int(tnd_quota_limit(&quota), 1);
+    }
+    tnd_quota_ignore_others(&quota); /* the program names its threads */
+    check_int(tnd_quota_limit(&quota), 0);
+    quota.stat = tnd_test_temp("no-stat");
+    check_int(tnd_quota_busy(quota.stat, &topology), -1);
+}
+
 static CU_TestInfo tests[] = {
     {"a_wrong_cell_is_told_once_and_planned_around_within_twenty_graphs",
      a_wrong_cell_is_told_once_and_planned_around_within_twenty_graphs},
@@ -544,6 +592,7 @@ static CU_TestInfo tests[] = {
      bf16_weights_meet_rounded_activations_unless_there_is_a_bound},
     {"a_quota_that_is_halved_leads_to_plans_with_fewer_threads",
      a_quota_that_is_halved_leads_to_plans_with_fewer_threads},
+    {"other_programs_leave_room_for_fewer_threads", other_programs_leave_room_for_fewer_threads},
     CU_TEST_INFO_NULL,
 };
 

@@ -35,7 +35,8 @@ typedef bool (*tandem_team_fn)(void *user, int count, tandem_team_body_fn body, 
 /** Options of tandem_runtime_open. Texts and arrays are read during the call. */
 struct tandem_runtime_options {
     size_t size;   /**< sizeof(struct tandem_runtime_options) */
-    int n_threads; /**< threads of a graph; 0: TANDEM_THREADS, else one a core that we may use */
+    int n_threads; /**< threads of a graph; 0: TANDEM_THREADS, else one a core that we may use, and
+                        fewer while other programs keep CPUs busy */
     const char *table_path; /**< timing table, over the system's and this machine's own; NULL: these
                                  alone; "": none (the rule). docs/tuning.md */
     const char *profile;    /**< force this profile wherever it applies; NULL: choose */
@@ -137,7 +138,8 @@ TANDEM_API enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const t
 /** Threads of later plans, 1 .. as opened or more (the pool grows). Waits for computations in
  *  progress. While the process's control group grants fewer CPUs than when the runtime was opened
  *  (looked at once a second at most, when something is planned or computed), plans have no more
- *  threads than that, and tandem_runtime_threads says so. Any thread. Errors: ARGUMENT, THREAD,
+ *  threads than that, and tandem_runtime_threads says so. After this call other programs that keep
+ *  CPUs busy are no reason for fewer threads. Any thread. Errors: ARGUMENT, THREAD,
  *  MEMORY. */
 TANDEM_API enum tandem_status tandem_runtime_set_threads(tandem_runtime *runtime, int n_threads);
 /** Threads that later plans have at most; 0 for NULL. Never fails. Any thread. */
