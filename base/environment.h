@@ -31,7 +31,8 @@
     X(TUNE_BUDGET, "TANDEM_TUNE_BUDGET", "", 1e6,                                                  \
       "Seconds that this measuring takes; 3 where it is not set.")                                 \
     X(THREADS, "TANDEM_THREADS", "", 1024,                                                         \
-      "Number of threads, where the program asks for the default.")                                \
+      "Number of threads, where the program asks for the default; it stays so [beside other "      \
+      "programs](planning.md#the-observer).")                                                      \
     X(TRACE, "TANDEM_TRACE", "", 0, "File that receives a trace of every step, for trace viewers.")
 
 enum tnd_environment_variable {
