@@ -133,6 +133,22 @@ static int compare_gelu_erf(const struct tnd_vec *vec, const struct tnd_vec *pla
     return wrong;
 }
 
+static int compare_clamp(const struct tnd_vec *vec, const struct tnd_vec *plain, const float *x,
+                         int n)
+{
+    static const float bounds[][2] = {{-1, 2}, {0, 0}, {-INFINITY, 0.5f}, {-INFINITY, INFINITY}};
+    float *y = tnd_guarded_alloc((size_t)n * sizeof(float), 4);
+    float expected[LONGEST];
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
+        vec->clamp(x, bounds[i][0], bounds[i][1], y, n);
+        plain->clamp(x, bounds[i][0], bounds[i][1], expected, n);
+        wrong += memcmp(y, expected, (size_t)n * sizeof(float)) != 0;
+    }
+    tnd_guarded_free(y);
+    return wrong;
+}
+
 /* x ends at a page that cannot be read. */
 static int compare_all_unary(const struct tnd_vec *vec, const struct tnd_vec *plain, const float *x,
                              int n)
@@ -145,7 +161,7 @@ static int compare_all_unary(const struct tnd_vec *vec, const struct tnd_vec *pl
            compare_unary(vec->unary[TANDEM_OP_SIGMOID], plain->unary[TANDEM_OP_SIGMOID], x, n, 4) +
            compare_unary(vec->unary[TANDEM_OP_TANH], plain->unary[TANDEM_OP_TANH], x, n, 4) +
            compare_unary(vec->unary[TANDEM_OP_GELU], plain->unary[TANDEM_OP_GELU], x, n, 4) +
-           compare_gelu_erf(vec, plain, x, n);
+           compare_gelu_erf(vec, plain, x, n) + compare_clamp(vec, plain, x, n);
 }
 
 void tnd_cpu_functions_agree_on_all_lengths_and_hard_values(void)

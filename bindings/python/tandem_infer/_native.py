@@ -256,6 +256,7 @@ TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
     "mul": (_P, [_CONTEXT, _TENSOR, _TENSOR]),
     "div": (_P, [_CONTEXT, _TENSOR, _TENSOR]),
     "scale": (_P, [_CONTEXT, _TENSOR, c_float]),
+    "clamp": (_P, [_CONTEXT, _TENSOR, c_float, c_float]),
     "sqr": (_P, [_CONTEXT, _TENSOR]),
     "sqrt": (_P, [_CONTEXT, _TENSOR]),
     "gelu_erf": (_P, [_CONTEXT, _TENSOR]),

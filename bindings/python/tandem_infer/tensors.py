@@ -683,6 +683,10 @@ class Context(Handle):
         """a / (1 + exp(-a))."""
         return self.op("silu", a)
 
+    def clip(self, a: Tensor, low: float, high: float) -> Tensor:
+        """min(max(a, low), high); NaN stays, infinities are no bounds."""
+        return self.op("clamp", a, low, high)
+
     def reshape(self, a: Tensor, shape: Union[int, Sequence[int]]) -> Tensor:
         """The same values in the same order under another shape."""
         return self._build("reshape", a, *_extents(shape))

@@ -114,6 +114,7 @@ def test_operations_are_those_of_numpy(context, runtime):
         "add": (ta + tb, a + b), "sub": (ta - tb, a - b), "mul": (ta * tb, a * b),
         "div": (ta / tb, a / b), "scale": (ta * 3, a * 3),
         "silu": (context.silu(ta), a / (1 + np.exp(-a))),
+        "clip": (context.clip(ta, -0.5, 0.5), np.clip(a, -0.5, 0.5)),
         "relu": (context.op("relu", ta), np.maximum(a, 0)),
         "rms_norm": (context.rms_norm(ta),
                      a / np.sqrt((a * a).mean(1, keepdims=True) + 1e-5)),
