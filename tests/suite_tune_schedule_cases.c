@@ -14,7 +14,7 @@ static struct tnd_schedule_split split;
 /* A product that all sides can do, between its input and its reader on the host. */
 static const int32_t first_edge[] = {0, 0, 1, 2};
 static const struct tnd_schedule_edge edges[] = {{0, false}, {1, false}};
-static double bytes[] = {0, 0, 0};
+static const double bytes[] = {0, 0, 0};
 static const int16_t split_of[] = {-1, 0, -1};
 static struct tnd_schedule_time times[3 * SIDES];
 
@@ -94,7 +94,7 @@ static void a_split_pays_for_what_it_moves(void)
 {
     struct tnd_schedule_problem problem = product(2, (const double[]){100, 100}, 0.01);
     struct tnd_schedule schedule;
-    bytes[0] = split.x_bytes = 1000;
+    split.x_bytes = 1000;
     split.bytes_per_row = 10;
     sides[1].upload = (struct tnd_schedule_link){.n = 2, .bytes = {0, 1e6}, .us = {60, 1060}};
     sides[1].download = sides[1].upload;
@@ -133,8 +133,9 @@ static void scheduling_without_memory_is_an_error(void)
     check_int(tnd_alloc_live(), live);
 }
 
-/* The best of all orders and sides takes 11,612.3 us. */
-static void a_graph_with_millions_of_orders_is_placed_near_the_best(void)
+/* The best of all orders and sides takes 11,612.3 us. Many beginnings do not fetch a result that
+ * somebody elsewhere reads: with those, a search to its end looks at 10 million. */
+static void a_graph_with_millions_of_orders_is_searched_to_its_end(void)
 {
     enum { NODES = 10 };
     static const struct tnd_schedule_side machine[SIDES] = {
@@ -186,8 +187,8 @@ static CU_TestInfo case_tests[] = {
     {"a gain within twice its error is not taken", a_gain_within_twice_its_error_is_not_taken},
     {"a split pays for what it moves", a_split_pays_for_what_it_moves},
     {"slow-downs of a pair can make a split lose", slow_downs_of_a_pair_can_make_a_split_lose},
-    {"a graph with millions of orders is placed near the best",
-     a_graph_with_millions_of_orders_is_placed_near_the_best},
+    {"a graph with millions of orders is searched to its end",
+     a_graph_with_millions_of_orders_is_searched_to_its_end},
     {"scheduling without memory is an error", scheduling_without_memory_is_an_error},
     CU_TEST_INFO_NULL,
 };

@@ -216,9 +216,61 @@ static void schedules_of_small_graphs_are_near_the_best_one(void)
     CU_ASSERT_TRUE(sum / n <= 1.01);
 }
 
+/* A search of the planner without a limit. */
+static double search_to_the_end(const struct drawn *d, double *out_least)
+{
+    enum { CELLS = MOST_NODES * (MOST_SIDES + 1), SEEN = TND_SCHEDULE_SEEN };
+    static float us[CELLS], tail_us[CELLS], fetch_us[CELLS], bring_us[CELLS], work_us[MOST_NODES];
+    static uint32_t seen[SEEN];
+    static float seen_us[SEEN * (2 * TND_SCHEDULE_SMALL * MOST_SIDES + TND_SCHEDULE_LANES)];
+    uint8_t side[MOST_NODES];
+    int32_t order[MOST_NODES];
+    struct tnd_bounds bounds = {.problem = &d->problem,
+                                .us = us,
+                                .tail_us = tail_us,
+                                .fetch_us = fetch_us,
+                                .bring_us = bring_us,
+                                .work_us = work_us};
+    tnd_schedule_bound(&bounds);
+    struct tnd_search looked = {.bounds = &bounds,
+                                .n_left = INT64_MAX,
+                                .us = INFINITY,
+                                .side = side,
+                                .order = order,
+                                .seen = seen,
+                                .seen_us = seen_us};
+    tnd_schedule_search(&looked);
+    *out_least = bounds.least_us;
+    return looked.us;
+}
+
+/* So no bound was above what can be reached, and no state that was discarded led to the best. */
+static void a_search_to_its_end_finds_the_best_schedule(void)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(1505 + tnd_test_seed());
+    static struct drawn d;
+    int n = tnd_effort() > 2 ? 20000 : 3000;
+    for (int i = 0; i < n; i++) {
+        double least;
+        d.wanted_nodes = (int)tnd_test_rng_int(&rng, 4, 7);
+        d.wanted_sides = (int)tnd_test_rng_int(&rng, 2, 3);
+        tune_draw_schedule(&rng, &d);
+        make_longer(&d);
+        d.problem.wake_us = i % 2 == 0 ? 0 : (double)tnd_test_rng_int(&rng, 1, 2000);
+        for (int e = 0; e < d.n_edges && i % 4 < 2; e++) {
+            d.edges[e].is_ordered = tnd_test_rng_int(&rng, 0, 3) == 0;
+        }
+        double found = search_to_the_end(&d, &least);
+        double best = search(&d, found);
+        CU_ASSERT_TRUE(found <= best * (1 + 1e-5));
+        CU_ASSERT_TRUE(least <= best * (1 + 1e-5));
+    }
+}
+
 static CU_TestInfo search_tests[] = {
     {"schedules of small graphs are near the best one",
      schedules_of_small_graphs_are_near_the_best_one},
+    {"a search to its end finds the best schedule", a_search_to_its_end_finds_the_best_schedule},
     CU_TEST_INFO_NULL,
 };
 

@@ -28,6 +28,8 @@ struct finding {
     struct tnd_moment moment;
     struct tnd_readers readers;
     struct tnd_bounds bounds;
+    uint32_t *seen; /* for tnd_search */
+    float *seen_us;
     double *marks, *there; /* for tnd_improving */
     int32_t *set_at;
     struct placement single, best; /* best: of those that may split and overlap */
@@ -321,6 +323,25 @@ static int64_t within(double value, int64_t least, int64_t most)
     return value < (double)least ? least : value < (double)most ? (int64_t)value : most;
 }
 
+/* Whether it came to an end. */
+static bool search(struct finding *f)
+{
+    double before_us = tnd_sooner(f->best.us, f->single.us);
+    struct tnd_search search = {.bounds = &f->bounds,
+                                .run = &f->run,
+                                .n_left = within(worth_us(f) / TND_SCHEDULE_LOOK_US,
+                                                 TND_SCHEDULE_LOOKS, TND_SCHEDULE_MOST_LOOKS),
+                                .near = TND_SCHEDULE_NEAR,
+                                .us = before_us,
+                                .side = f->best.side,
+                                .order = f->best.order,
+                                .seen = f->seen,
+                                .seen_us = f->seen_us};
+    tnd_schedule_search(&search);
+    f->best.us = search.us < before_us ? search.us : f->best.us;
+    return search.n_left > 0;
+}
+
 /* From the best placement so far; where nothing has paid yet, only as long as the share of the time
  * that the bound leaves to be saved lets hope. */
 static void improve(struct finding *f)
@@ -343,7 +364,7 @@ static void improve(struct finding *f)
                                   .marks = f->marks,
                                   .there = f->there,
                                   .set_at = f->set_at};
-    if (pays(f) || f->problem->n_nodes <= TND_SCHEDULE_SMALL) {
+    if (pays(f)) {
         moves.most_idle = TND_SCHEDULE_IDLE_STEPS;
     }
     copy(f, &f->base, from);
@@ -354,16 +375,20 @@ static void improve(struct finding *f)
     f->best.us = moves.us;
 }
 
-/* By chain and by rank. */
+/* By rank; where that pays, and nothing searches later, by ranks that are a bit different too. */
 static void try_lists(struct finding *f, bool may_split)
 {
     const struct tnd_schedule_problem *problem = f->problem;
+    bool repeats = true;
     tnd_schedule_by_chain(problem, f->order, f->keys, f->listing.by_rank);
     try_list(f, may_split, false);
-    tnd_schedule_rank(problem, f->listing.begin_us, f->keys, f->listing.by_rank);
-    try_list(f, may_split, false);
-    if (problem->slowdown != NULL) {
-        try_list(f, may_split, true);
+    for (uint32_t variant = 0; repeats && variant <= TND_SCHEDULE_REPEATS; variant++) {
+        tnd_schedule_rank(problem, variant, f->listing.begin_us, f->keys, f->listing.by_rank);
+        try_list(f, may_split, false);
+        if (problem->slowdown != NULL && variant == 0) {
+            try_list(f, may_split, true);
+        }
+        repeats = is_open(f) && pays(f) && problem->n_nodes > TND_SCHEDULE_SMALL;
     }
 }
 
@@ -378,7 +403,11 @@ static void look(struct finding *f, bool may_split)
     if (may_split) {
         try_split_of_single(f);
     }
-    if (is_open(f)) {
+    bool is_searched = false;
+    if (is_open(f) && f->problem->n_nodes <= TND_SCHEDULE_SMALL) {
+        is_searched = search(f);
+    }
+    if (is_open(f) && !is_searched) {
         improve(f);
     }
 }
@@ -514,16 +543,19 @@ static enum tandem_status reserve(struct finding *f, struct tnd_schedule *out,
     int64_t n_cells = n * problem->n_sides;
     int64_t n_jobs = tnd_schedule_most_jobs(problem);
     size_t bytes = 0;
+    int64_t n_seen = n <= TND_SCHEDULE_SMALL ? TND_SCHEDULE_SEEN : 0;
     int64_t n_lanes = tnd_schedule_lanes(problem->n_sides);
-    size_t spans, jobs, at, there, shares, parts, keys, floats, orders, sides;
+    size_t spans, jobs, at, there, seen, seen_us, shares, parts, keys, floats, orders, sides;
     if (!place(n_jobs, sizeof(f->run.spans[0]), &bytes, &spans) ||
         !place(n_jobs, sizeof(f->run.jobs[0]), &bytes, &jobs) ||
         !place(n_cells, sizeof(int32_t), &bytes, &at) ||
         !place(2 * n_cells + n * (2 + n_lanes), sizeof(double), &bytes, &there) ||
+        !place(n_seen, sizeof(uint32_t), &bytes, &seen) ||
+        !place(n_seen * (2 * n_cells + n_lanes), sizeof(float), &bytes, &seen_us) ||
         !place(problem->n_splits, sizeof(f->shares[0]), &bytes, &shares) ||
         !place(problem->split_of != NULL ? n_cells : 0, sizeof(out->parts[0]), &bytes, &parts) ||
         !place(n, sizeof(uint64_t), &bytes, &keys) ||
-        !place(4 * n + 5 * n_cells, sizeof(float), &bytes, &floats) ||
+        !place(3 * n + 5 * n_cells + 2 * n, sizeof(float), &bytes, &floats) ||
         !place(8 * n + 1 + n_cells + problem->first_edge[n], sizeof(int32_t), &bytes, &orders) ||
         !place(7 * n, 1, &bytes, &sides)) {
         return tnd_error_set(error, TANDEM_E_OVERFLOW, "planner", n, 0,
@@ -542,6 +574,8 @@ static enum tandem_status reserve(struct finding *f, struct tnd_schedule *out,
     f->moment.there = (double *)(void *)(base + there);
     f->there = f->moment.there + n_cells;
     f->marks = f->there + n_cells;
+    f->seen = (uint32_t *)(void *)(base + seen);
+    f->seen_us = (float *)(void *)(base + seen_us);
     f->shares = (struct tnd_shares *)(void *)(base + shares);
     out->parts = (struct tnd_schedule_part *)(void *)(base + parts);
     f->keys = (uint64_t *)(void *)(base + keys);
@@ -552,6 +586,7 @@ static enum tandem_status reserve(struct finding *f, struct tnd_schedule *out,
     f->bounds.tail_us = f->bounds.us + n_cells + n;
     f->bounds.fetch_us = f->bounds.tail_us + n_cells + n;
     f->bounds.bring_us = f->bounds.fetch_us + n_cells;
+    f->bounds.work_us = f->bounds.bring_us + n_cells;
     f->graph_order = (int32_t *)(void *)(base + orders);
     f->set_at = f->graph_order + 7 * n;
     f->listing.by_rank = f->graph_order + n;

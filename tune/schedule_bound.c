@@ -73,7 +73,8 @@ static double add_work(struct tnd_bounds *b)
 {
     double sum = 0;
     for (int i = 0; i < b->problem->n_nodes; i++) {
-        sum += work(b, i);
+        b->work_us[i] = (float)work(b, i);
+        sum += (double)b->work_us[i];
     }
     return sum;
 }

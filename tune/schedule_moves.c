@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Placements are improved by moves: one node to another side and another place in the order, or
- * some nodes in a row to another side, drawn by chance but the same each time; what is not much
- * slower stays for a while, to leave valleys, and then the best one is taken up again. A move is
- * given up as soon as what it has handed out cannot be in time, and what is handed out before it is
- * not priced again. Ends near the bound, when nothing was gained for long,
+ * Graphs that are too large for schedule_search.c are improved by moves: one node to another side
+ * and another place in the order, drawn by chance but the same each time; what is not slower
+ * stays. A move is given up as soon as what it has handed out cannot be in time, and what is
+ * handed out before it is not priced again. Ends near the bound, when nothing was gained for long,
  * or when more would cost more than it can save. */
 #include <math.h>
 #include <string.h>
@@ -131,12 +130,12 @@ static double price_from(struct tnd_improving *m, int place)
             m->moment->there[node * problem->n_sides + tnd_schedule_option_memory(b, option)];
         const float *us = &b->us[node * b->n_options];
         const float *tail_us = &b->tail_us[node * b->n_options];
-        if (end_us + (double)(tail_us[option] - us[option]) > m->us * (1 + m->slack)) {
+        if (end_us + (double)(tail_us[option] - us[option]) > m->us * (1 + TND_SCHEDULE_SLACK)) {
             return INFINITY;
         }
     }
     double us = tnd_schedule_end(m->moment);
-    if (problem->slowdown != NULL && us <= m->us * (1 + m->slack)) {
+    if (problem->slowdown != NULL && us <= m->us * (1 + TND_SCHEDULE_SLACK)) {
         m->run->side = m->side;
         m->run->order = m->order;
         us = tnd_schedule_run(m->run);
@@ -191,93 +190,50 @@ static void move(struct tnd_improving *m, int from, int to)
     m->order[to] = node;
 }
 
-static void put_on(struct tnd_improving *m, int32_t node, int option)
-{
-    const struct tnd_bounds *b = m->bounds;
-    if (b->us[node * b->n_options + option] < INFINITY) {
-        m->side[node] = option == b->problem->n_sides ? TND_SCHEDULE_SPLIT : (uint8_t)option;
-    }
-}
-
-/* Nodes from place `at` on to one side: alone each may lose by transfers that all of them save.
- * Returns the place from which on the price changes. */
-static int move_run(struct tnd_improving *m, int at, int n, int option, uint8_t *out_before)
-{
-    int first = at + n;
-    for (int i = at; i < at + n; i++) {
-        const int32_t node = m->order[i];
-        out_before[i - at] = m->side[node];
-        put_on(m, node, option);
-        const int changed =
-            m->side[node] != out_before[i - at] ? first_changed(m, node, i) : at + n;
-        first = changed < first ? changed : first;
-    }
-    return first;
-}
-
-/* Whether it is faster now. One node to another side and place, or some to another side. */
+/* Whether it is faster now. */
 static bool try_move(struct tnd_improving *m)
 {
-    const struct tnd_schedule_problem *problem = m->bounds->problem;
-    uint8_t before[TND_SCHEDULE_LONGEST_RUN];
-    const int at = (int)draw(m, problem->n_nodes);
-    const bool is_run = draw(m, 4) == 0;
-    const int rest = problem->n_nodes - at;
-    const int n =
-        is_run ? 1 + (int)draw(m, rest < TND_SCHEDULE_LONGEST_RUN ? rest : TND_SCHEDULE_LONGEST_RUN)
-               : 1;
-    const int to = is_run ? at : draw_place(m, at);
+    const struct tnd_bounds *b = m->bounds;
+    int at = (int)draw(m, b->problem->n_nodes);
+    int32_t node = m->order[at];
+    int to = draw_place(m, at);
+    int option = draw_option(m, node);
+    uint8_t before = m->side[node];
+    uint8_t side = option == b->problem->n_sides ? TND_SCHEDULE_SPLIT : (uint8_t)option;
     m->n_steps++;
-    int first = move_run(m, at, n, draw_option(m, m->order[at]), before);
-    if (first == at + n && to == at) {
+    if (to == at && side == before) {
         return false;
     }
     move(m, at, to);
-    first = to < first ? to : at < first ? at : first;
+    m->side[node] = side;
+    int first = at < to ? at : to;
+    first = side != before ? first_changed(m, node, first) : first;
     double us = price_from(m, first);
-    if (us > m->us * (1 + m->slack)) {
+    if (us > m->us * (1 + TND_SCHEDULE_SLACK)) {
         move(m, to, at);
-        for (int i = 0; i < n; i++) {
-            m->side[m->order[at + i]] = before[i];
-        }
+        m->side[node] = before;
         return false;
     }
     bool is_faster = us < m->us * (1 - 1e-9);
     if (us <= m->us) {
         m->us = us;
-        memcpy(m->best_side, m->side, (size_t)problem->n_nodes);
-        memcpy(m->best_order, m->order, (size_t)problem->n_nodes * sizeof(m->order[0]));
+        memcpy(m->best_side, m->side, (size_t)b->problem->n_nodes);
+        memcpy(m->best_order, m->order, (size_t)b->problem->n_nodes * sizeof(m->order[0]));
     }
     mark_from(m, first);
-    m->n_steps += problem->n_nodes - first;
+    m->n_steps += b->problem->n_nodes - first;
     return is_faster;
-}
-
-static void go_back_to_best(struct tnd_improving *m)
-{
-    const size_t n = (size_t)m->bounds->problem->n_nodes;
-    memcpy(m->side, m->best_side, n);
-    memcpy(m->order, m->best_order, n * sizeof(m->order[0]));
-    mark_from(m, 0);
 }
 
 void tnd_schedule_move(struct tnd_improving *m)
 {
-    const int n = m->bounds->problem->n_nodes;
     int64_t gained_at = 0;
-    int64_t back_at = 0; /* since when it strays */
     uint8_t *side = m->moment->side;
     m->moment->side = m->side;
     mark_from(m, 0);
     while (m->bounds->least_us < m->us * (1 - TND_SCHEDULE_NEAR) && m->n_steps < m->most_steps &&
            m->n_steps - gained_at < m->most_idle) {
-        m->slack = draw(m, 1 + 4 * n) == 0 ? TND_SCHEDULE_WIDE_SLACK : TND_SCHEDULE_SLACK;
-        if (try_move(m)) {
-            gained_at = back_at = m->n_steps;
-        } else if (m->n_steps - back_at > (int64_t)TND_SCHEDULE_STRAYS * n) {
-            go_back_to_best(m);
-            back_at = m->n_steps;
-        }
+        gained_at = try_move(m) ? m->n_steps : gained_at;
     }
     m->moment->side = side;
 }

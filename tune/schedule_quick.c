@@ -9,6 +9,13 @@
 
 enum { HOST = 0 };
 
+/* A search has decided that no other memory gets the result: INFINITY. */
+static double fetched_at(const struct tnd_moment *m, int32_t from)
+{
+    double there = m->there[from * m->problem->n_sides];
+    return there >= 0 ? there : INFINITY;
+}
+
 static void fetch(struct tnd_moment *m, int32_t from)
 {
     const struct tnd_schedule_problem *problem = m->problem;
@@ -38,7 +45,7 @@ static double bring_operands(struct tnd_moment *m, int32_t node, int side)
         const struct tnd_schedule_edge *edge = &problem->edges[e];
         double *there = &m->there[edge->from * problem->n_sides];
         if (!edge->is_ordered && there[memory] < 0) {
-            double here_us = there[HOST]; /* fetched behind the node that made it */
+            double here_us = fetched_at(m, edge->from);
             ready_us = tnd_later(ready_us, here_us);
             if (memory != HOST) {
                 wait_until(m, here_us);
@@ -139,7 +146,8 @@ void tnd_schedule_step(struct tnd_moment *m, int32_t node, int side)
     }
     m->there[node * problem->n_sides + tnd_schedule_memory(problem, side)] =
         side == HOST ? m->now_us : ready_us;
-    if (tnd_schedule_is_fetched(problem, m->readers, m->shares, m->side, node)) {
+    if (m->readers != NULL ? tnd_schedule_is_fetched(problem, m->readers, m->shares, m->side, node)
+                           : m->fetches) {
         fetch(m, node);
     }
 }
