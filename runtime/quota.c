@@ -7,6 +7,7 @@
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -26,22 +27,24 @@ static bool is_ours(const struct tnd_topology *topology, int cpu)
     return false;
 }
 
-int64_t tnd_quota_busy(const char *path, const struct tnd_topology *topology)
+int64_t tnd_quota_busy(const char *path, const struct tnd_topology *topology, int *out_cpus)
 {
     char line[512];
-    int64_t ticks = -1;
+    int64_t ticks = 0;
+    *out_cpus = 0;
     FILE *file = fopen(path, "re");
     while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
         int cpu;
         uint64_t user, system, irq, softirq, steal;
-        bool is_one = isdigit((unsigned char)line[3]) != 0; /* "cpu " is all of them */
-        if (is_one &&
+        if (strncmp(line, "cpu", 3) == 0 &&
+            isdigit((unsigned char)line[3]) != 0 && /* "cpu " is all of them */
             sscanf(line,
                    "cpu%d %" SCNu64 " %*u %" SCNu64 " %*u %*u %" SCNu64 " %" SCNu64 " %" SCNu64,
                    &cpu, &user, &system, &irq, &softirq, &steal) == 6 &&
             is_ours(topology, cpu)) {
             const uint64_t busy = user + system + irq + softirq + steal;
-            ticks = (ticks < 0 ? 0 : ticks) + (int64_t)(busy & UINT32_MAX);
+            ticks += (int64_t)(busy & UINT32_MAX);
+            ++*out_cpus;
         }
     }
     if (file != NULL) {
@@ -70,14 +73,17 @@ static int look_at_others(struct tnd_quota *quota, uint64_t now_ns)
     if (topology == NULL || !is_like_others()) {
         return 0;
     }
-    const int64_t ticks = tnd_quota_busy(quota->stat, topology) - quota->busy_ticks;
+    int cpus;
+    const int64_t ticks = tnd_quota_busy(quota->stat, topology, &cpus) - quota->busy_ticks;
     const uint64_t own = own_ns();
     const double s = 1e-9 * (double)(now_ns - quota->looked_ns);
     const double own_s = 1e-9 * (double)(own - quota->own_ns);
-    const bool is_told = quota->busy_ticks >= 0 && ticks >= 0 && s > 0;
+    /* (A CPU that comes online brings all that it ever did, one that goes takes it along.) */
+    const bool is_told = cpus > 0 && cpus == quota->busy_cpus && ticks >= 0 && s > 0;
     quota->looked_ns = now_ns;
     quota->own_ns = own;
     quota->busy_ticks += ticks;
+    quota->busy_cpus = cpus;
     const double others_s = (double)ticks / (double)sysconf(_SC_CLK_TCK) - own_s;
     const double left = is_told ? topology->n_cpus - others_s / s : INFINITY;
     return left >= topology->n_cpus - 0.5 ? 0 : left < 1.5 ? 1 : (int)(left + 0.5);
@@ -96,7 +102,10 @@ void tnd_quota_init(struct tnd_quota *quota, double at_open, const struct tnd_to
     quota->at_open = at_open;
     quota->looked_ns = clock->now_ns(clock);
     quota->own_ns = own_ns();
-    quota->busy_ticks = topology != NULL ? tnd_quota_busy(quota->stat, topology) : -1;
+    quota->busy_ticks = quota->busy_cpus = 0;
+    if (topology != NULL) {
+        quota->busy_ticks = tnd_quota_busy(quota->stat, topology, &quota->busy_cpus);
+    }
     atomic_init(&quota->due_ns, quota->looked_ns + LOOK_NS / 4);
     atomic_init(&quota->limit, 0);
     atomic_init(&quota->left, 0);
@@ -112,7 +121,6 @@ static int limit_of(const struct tnd_quota *quota, double now)
 void tnd_quota_ignore_others(struct tnd_quota *quota)
 {
     atomic_store(&quota->topology, NULL);
-    atomic_store(&quota->left, 0);
 }
 
 static void tell_others(const struct tnd_log *log, int left)
@@ -160,6 +168,8 @@ void tnd_quota_look(struct tnd_quota *quota, const struct tnd_log *log)
 int tnd_quota_limit(const struct tnd_quota *quota)
 {
     const int limit = atomic_load_explicit(&quota->limit, memory_order_relaxed);
-    const int left = atomic_load_explicit(&quota->left, memory_order_relaxed);
+    /* (A look that goes on while others are no more looked at still notes what it has found.) */
+    const bool is_shared = atomic_load_explicit(&quota->topology, memory_order_relaxed) != NULL;
+    const int left = is_shared ? atomic_load_explicit(&quota->left, memory_order_relaxed) : 0;
     return limit == 0 || (left > 0 && left < limit) ? left : limit;
 }

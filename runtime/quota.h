@@ -21,7 +21,8 @@ struct tnd_quota {
     double at_open;                                /* CPUs; 0: no quota */
     _Atomic uint64_t due_ns;                       /* when to look again */
     uint64_t looked_ns, own_ns;                    /* at the last look; guarded by due_ns */
-    int64_t busy_ticks;                            /* -1: not told */
+    int64_t busy_ticks;                            /* and then, of busy_cpus CPUs */
+    int busy_cpus;                                 /* 0: not told */
     atomic_int limit;                              /* threads; 0: as when it was opened */
     atomic_int left;                               /* by other programs; 0: all */
 };
@@ -32,8 +33,8 @@ void tnd_quota_init(struct tnd_quota *quota, double at_open, const struct tnd_to
 /** From now on the number of threads is the program's business. Any thread. */
 void tnd_quota_ignore_others(struct tnd_quota *quota);
 /** Ticks that these CPUs were busy, by a file like /proc/stat, without programs that give way
- *  (niced); -1: not told. */
-int64_t tnd_quota_busy(const char *path, const struct tnd_topology *topology);
+ *  (niced), and of how many of these CPUs the file tells; 0: it is not there. */
+int64_t tnd_quota_busy(const char *path, const struct tnd_topology *topology, int *out_cpus);
 /** Looks if it is time to. Costs a reading of the clock else. Any thread. */
 void tnd_quota_look(struct tnd_quota *quota, const struct tnd_log *log);
 /** The most threads that plans shall have; 0: no limit but the caller's. */

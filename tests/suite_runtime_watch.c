@@ -546,8 +546,9 @@ static void other_programs_leave_room_for_fewer_threads(void)
     keep_busy(0);
     tnd_quota_init(&quota, 0, &topology, &clock.clock);
     quota.stat = tnd_test_temp("stat");
-    quota.busy_ticks = tnd_quota_busy(quota.stat, &topology);
+    quota.busy_ticks = tnd_quota_busy(quota.stat, &topology, &quota.busy_cpus);
     check_int(quota.busy_ticks, 0);
+    check_int(quota.busy_cpus, 2);
     if (sched_getscheduler(0) == SCHED_OTHER && getpriority(PRIO_PROCESS, 0) == 0) {
         static const struct {
             int more, left; /* ticks for each 100 of both CPUs; threads */
@@ -564,10 +565,16 @@ static void other_programs_leave_room_for_fewer_threads(void)
         tnd_quota_look(&quota, NULL);
         check_int(tnd_quota_limit(&quota), 1);
     }
+    quota.busy_cpus = 1; /* the other one has just come online: what it did before is not new */
+    tnd_clock_virtual_advance(&clock, UINT64_C(10000000000));
+    keep_busy(1000000);
+    tnd_quota_look(&quota, NULL);
+    check_int(tnd_quota_limit(&quota), 0);
     tnd_quota_ignore_others(&quota); /* the program names its threads */
     check_int(tnd_quota_limit(&quota), 0);
     quota.stat = tnd_test_temp("no-stat");
-    check_int(tnd_quota_busy(quota.stat, &topology), -1);
+    check_int(tnd_quota_busy(quota.stat, &topology, &quota.busy_cpus), 0);
+    check_int(quota.busy_cpus, 0);
 }
 
 static CU_TestInfo tests[] = {

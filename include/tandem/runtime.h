@@ -36,7 +36,7 @@ typedef bool (*tandem_team_fn)(void *user, int count, tandem_team_body_fn body, 
 struct tandem_runtime_options {
     size_t size;   /**< sizeof(struct tandem_runtime_options) */
     int n_threads; /**< threads of a graph; 0: TANDEM_THREADS, else one a core that we may use, and
-                        fewer while other programs keep CPUs busy */
+                        fewer while other programs keep CPUs busy (not threads of this one) */
     const char *table_path; /**< timing table, over the system's and this machine's own; NULL: these
                                  alone; "": none (the rule). docs/tuning.md */
     const char *profile;    /**< force this profile wherever it applies; NULL: choose */
