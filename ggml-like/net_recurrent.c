@@ -133,8 +133,8 @@ static double at(const struct tnd_view *view, int64_t i, int64_t j, int64_t k)
                i * view->strides[0] + j * view->strides[1] + k * view->strides[2]);
 }
 
-/* The place of a value of the result. */
-static int64_t place(const struct run *run, int64_t row, int64_t text, int64_t u)
+/* Index of a value of the result. */
+static int64_t index_of(const struct run *run, int64_t row, int64_t text, int64_t u)
 {
     return ((row * run->layer->directions + run->direction) * run->batch + text) * run->hidden + u;
 }
@@ -142,9 +142,9 @@ static int64_t place(const struct run *run, int64_t row, int64_t text, int64_t u
 static void put(const struct run *run, int64_t row, int64_t text, int64_t u, double value)
 {
     if (run->out->type == TANDEM_DTYPE_F32) {
-        ((float *)run->out->data)[place(run, row, text, u)] = (float)value;
+        ((float *)run->out->data)[index_of(run, row, text, u)] = (float)value;
     } else {
-        ((double *)run->out->data)[place(run, row, text, u)] = value;
+        ((double *)run->out->data)[index_of(run, row, text, u)] = value;
     }
 }
 
@@ -211,7 +211,7 @@ static void lstm(const struct run *run, int64_t step, int64_t text, const double
         for (int g = 0; g < 3 && sees; g++) {
             peep[g] = at(run->extra, run->direction, g * run->hidden + u, 0);
         }
-        double cells = get(run->out->type, run->out->data, place(run, run->steps + 1, text, u));
+        double cells = get(run->out->type, run->out->data, index_of(run, run->steps + 1, text, u));
         const double in = clip_and_activate(run, 0, sums[0] + peep[0] * cells);
         const double forget =
             run->layer->is_coupled ? 1 - in : clip_and_activate(run, 0, sums[2] + peep[2] * cells);
@@ -258,7 +258,7 @@ static void take_step(const struct run *run, int64_t step)
         }
         for (int64_t u = 0; u < run->hidden; u++) {
             if (counts) {
-                h[u] = get(run->out->type, run->out->data, place(run, step, text, u));
+                h[u] = get(run->out->type, run->out->data, index_of(run, step, text, u));
             } else {
                 put(run, step, text, u, 0);
             }

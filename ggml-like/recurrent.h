@@ -55,7 +55,7 @@ struct tnd_recurrent {
     struct tnd_activation activations[2][3];
 };
 
-enum { TND_RECURRENT_PANEL = 32 };
+enum { TND_RECURRENT_PANEL = 32 }; /* rows of r that are packed together */
 
 static inline int tnd_cell_gates(int cell)
 {
@@ -67,7 +67,7 @@ static inline int tnd_cell_states(int cell)
     return cell == TND_CELL_LSTM ? 2 : 1;
 }
 
-/** Of a number, without clip. */
+/** What a function of a gate makes of a number; nothing is clipped. */
 double tnd_activation_of(const struct tnd_activation *by, double x);
 
 /** The steps of text `i` that count, by operand 4 (NULL: all). */
@@ -80,14 +80,15 @@ struct tnd_recurrent_grid {
 struct tnd_recurrent_grid tnd_recurrent_grid(float low, float high);
 float tnd_recurrent_round(const struct tnd_recurrent_grid *grid, float x);
 
-/** r as the operation of tensors has it: {D, G, panels, 32, H}, packed or as it lay. Of packed ones
- *  by direction and panel one stretch a gate: value by value of H the numbers of 32 rows. */
+/** r as the operation of tensors has it: {D, G, panels, 32, H}, packed or as it lay. Packed, each
+ *  panel of a direction has one stretch of floats a gate: for each of the H values of the state the
+ *  weights of 32 rows. */
 struct tnd_view tnd_recurrent_panels(const struct tnd_view *r, int64_t gates, bool is_packed);
-/** Packs one panel of all gates; rows that there are not become 0. */
+/** Packs one panel of all gates; rows beyond the last one become 0. */
 void tnd_recurrent_pack(const struct tnd_view *panels, int64_t hidden, int64_t direction,
                         int64_t panel, float *out);
-/** Bytes behind the result, with those to align them: weights that are packed each time
- *  (`packs`), then what a GRU makes of its states in front of a product. */
+/** Bytes of scratch memory behind the result, with those to align it: weights that are packed each
+ *  time (`packs`), then the states of a GRU times its reset gate, which a product takes. */
 size_t tnd_recurrent_bytes(const struct tnd_recurrent *layer, int64_t batch, int64_t hidden,
                            bool packs);
 

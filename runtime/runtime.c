@@ -218,7 +218,7 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
     tnd_planner_set_refused(runtime->planner, refused_by, runtime->exec);
     tnd_planner_force(runtime->planner, forced);
     tnd_planner_set_error_bound(runtime->planner, runtime->error_bound);
-    /* Who names a number of threads, binds them or brings them decides himself. */
+    /* A program that names a number of threads, binds them or brings them decides itself. */
     const bool decides = options->n_threads > 0 || options->n_cpu_ids > 0 ||
                          options->team != NULL ||
                          tnd_environment_number(TND_ENVIRONMENT_THREADS) >= 1;

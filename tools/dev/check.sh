@@ -209,7 +209,9 @@ tell_progress() {
 # Prints what a person wants of a job's log and adds its counts.
 report() { # NAME CODE SECONDS
     local name=$1 code=$2 seconds=$3 log=$logs/$1.log line verdict=good n_skips
-    line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -1)
+    # (Some jobs run several scripts, each with such a line.)
+    line=$(awk '/^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ {n++; p += $1; f += $3; s += $5}
+        END {if (n > 0) print p " passed, " f " failed, " s " skipped"}' "$log")
     n_skips=$(grep -ac '^SKIP ' "$log")
     if [ "$code" -ne 0 ]; then
         verdict="FAILED, see $log"
@@ -224,7 +226,7 @@ report() { # NAME CODE SECONDS
     if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped ]]; then
         passed=$((passed + BASH_REMATCH[1]))
         failed=$((failed + BASH_REMATCH[2]))
-        skipped=$((skipped + BASH_REMATCH[3]))
+        n_skips=$((BASH_REMATCH[3] > n_skips ? BASH_REMATCH[3] : n_skips)) # most are told by both
         [ "$code" -eq 0 ] || [ "${BASH_REMATCH[2]}" -gt 0 ] || failed=$((failed + 1))
     elif [ "$code" -ne 0 ]; then
         failed=$((failed + 1))
