@@ -69,8 +69,8 @@ if [[ $devices == *opencl* ]]; then
         env TANDEM_DEVICE=0 TANDEM_TABLE="$XDG_CACHE_HOME/$1.json" SMALL_HOST_DEVICE="serves from now on" "${@:2}" \
             "$build/bridge-host-26" "$library" 2>&1
     }
-    said=$(by_table fast) && good || bad "a device by the table: $said"
-    said=$(by_table slow TANDEM_BRIDGE_BACKENDS=opencl SMALL_HOST_DEVICE=) && good || bad "a device by its name: $said"
+    said=$(by_table fast) && good || bad "a device by the table: exit code $?: $said"
+    said=$(by_table slow TANDEM_BRIDGE_BACKENDS=opencl SMALL_HOST_DEVICE=) && good || bad "a device by its name: exit code $?: $said"
     for none in 'slow SMALL_HOST_GPU=0' 'fast SMALL_HOST_GPU=1' 'fast TANDEM_BRIDGE_BACKENDS=cpu'; do
         # shellcheck disable=SC2086 # a table and a variable
         said=$(by_table $none)

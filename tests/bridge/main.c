@@ -4,6 +4,8 @@
  * must leave to the host, and that freed weights are forgotten. Prints "N passed, N failed". */
 #include <dirent.h>
 #include <dlfcn.h>
+#include <execinfo.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -543,8 +545,25 @@ static void threads_are_chosen_by_what_they_gain(void)
     CHECK(measuring_keeps_to_its_time_whatever_a_trial_takes(), "time of measuring");
 }
 
+/* A driver may crash in a thread of its own, also while the process ends: the log shows where. */
+static void tell_crash(int signal_number)
+{
+    void *frames[48];
+    static const char text[] = "crashed:\n";
+    (void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
+    backtrace_symbols_fd(frames, backtrace(frames, 48), STDOUT_FILENO);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
 int main(int argc, char **argv)
 {
+    (void)backtrace((void *[1]){NULL}, 1); /* loads what it needs */
+    signal(SIGSEGV, tell_crash);
+    signal(SIGBUS, tell_crash);
+    signal(SIGILL, tell_crash);
+    signal(SIGABRT, tell_crash);
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a crash loses nothing */
     const char *openmp = getenv("SMALL_HOST_OPENMP");
     if (openmp != NULL && dlopen(openmp, RTLD_NOW | RTLD_GLOBAL) == NULL) {
         printf("skipped: no %s here\n", openmp);
