@@ -3,6 +3,7 @@
 #include "tools/tandem-llama/cli.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -244,4 +245,13 @@ double tnd_cli_median(double *values, int n)
     }
     qsort(values, (size_t)n, sizeof(values[0]), compare_numbers);
     return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2.0;
+}
+
+double tnd_cli_median_between(double *values, int n, double *out_low, double *out_high)
+{
+    const double median = tnd_cli_median(values, n);      /* sorts them */
+    const int low = (int)floor(0.5 * n - 0.98 * sqrt(n)); /* rank by the binomial distribution */
+    *out_low = n > 0 ? values[low > 0 ? low : 0] : 0.0;
+    *out_high = n > 0 ? values[n - 1 - (low > 0 ? low : 0)] : 0.0;
+    return median;
 }

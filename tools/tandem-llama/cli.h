@@ -104,6 +104,9 @@ double tnd_cli_seconds(void);
 bool tnd_cli_is_folder(const char *path);
 /** Median of n values, which are sorted by it; 0 when n is 0. */
 double tnd_cli_median(double *values, int n);
+/** The same, and an interval that holds the median with 95 %: from six values on by their ranks,
+ *  below that the least and the largest; all 0 of no values. */
+double tnd_cli_median_between(double *values, int n, double *out_low, double *out_high);
 
 int tnd_cmd_run(int argc, char **argv);
 int tnd_cmd_chat(int argc, char **argv);

@@ -2,6 +2,7 @@
  * tandem-llama demo: what planning is worth. One synthetic model by what other programs do, by the
  * CPU kernels alone, without a table and by the plan, measured in turns, so that whatever else the
  * machine does meets all of them alike. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +27,10 @@ static const struct cell cells[] = {{8, 0.15}, {32, 0.2}, {128, 0.4}, {0, 0.25}}
 #define MAX_ROUNDS     9
 /* unless they take much longer than the budget */
 #define MIN_ROUNDS     3
+/* with those that tell whether the plan gains: rounds, and times the budget */
+#define MOST_ROUNDS    48
+#define MOST_BUDGETS   3.0
+#define SURE_ROUNDS    9 /* of fewer, a lead below one over their number is not believed */
 
 struct demo {
     bool quick;
@@ -105,28 +110,71 @@ static enum tandem_status measure_once(struct demo *demo, int cell, int candidat
                                 is_counted ? GENERATED : 1, speed, error);
 }
 
-/* Rounds over the candidates, each round beginning with another one, until the cell's time is
- * used up. */
+/* Gain of the plan over the way that it gains least over, of first .. end-1. */
+static struct tnd_speed_ratio gain_over(const struct demo *demo, int cell, int first, int end)
+{
+    const struct tnd_speed *speeds = demo->speeds[cell];
+    const struct tnd_speed *planned = &speeds[demo->n_candidates - 1];
+    struct tnd_speed_ratio least = tnd_speed_compare(&speeds[first], planned);
+    for (int candidate = first + 1; candidate < end; candidate++) {
+        const struct tnd_speed_ratio gain = tnd_speed_compare(&speeds[candidate], planned);
+        least = gain.median < least.median ? gain : least;
+    }
+    return least;
+}
+
+/* Whether more rounds would tell who is faster. */
+static bool is_open(const struct tnd_speed_ratio *gain)
+{
+    const double margin = gain->n < SURE_ROUNDS ? 1.0 / fmax(gain->n, 1) : 0.0;
+    return gain->low < 1.0 + margin && gain->high > 1.0 - margin;
+}
+
+/* Rounds over all candidates, and then over the plan and the baselines that it neither leads nor
+ * follows clearly. Each round begins with another candidate. */
+static enum tandem_status measure_round(struct demo *demo, int cell, int round, bool is_extra,
+                                        struct tandem_error *error)
+{
+    const int n = demo->n_candidates;
+    for (int turn = 0; turn < n; turn++) {
+        const int candidate = (turn + round) % n;
+        bool takes_part = !is_extra || candidate == n - 1;
+        if (!takes_part && candidate < demo->baselines.n) {
+            const struct tnd_speed *speeds = demo->speeds[cell];
+            const struct tnd_speed_ratio gain =
+                tnd_speed_compare(&speeds[candidate], &speeds[n - 1]);
+            takes_part = speeds[candidate].n == round && is_open(&gain);
+        }
+        if (takes_part) {
+            CLI_TRY(measure_once(demo, cell, candidate, true, error));
+        }
+    }
+    return TANDEM_OK;
+}
+
 static enum tandem_status measure_cell(struct demo *demo, int cell, struct tandem_error *error)
 {
-    const double begin = tnd_cli_seconds();
+    const double begin_s = tnd_cli_seconds();
     const double limit_s = demo->budget_s * cells[cell].share;
-    enum tandem_status status = TANDEM_OK;
     double used_s = 0.0;
-    for (int round = 0; status == TANDEM_OK && round < MAX_ROUNDS; round++) {
-        const double wanted_s = round > 0 ? used_s * (round + 1) / round : 0.0; /* with one more */
-        if (wanted_s > (round < MIN_ROUNDS ? 1.6 * limit_s : limit_s)) {
+    double round_s = 0.0;
+    bool is_extra = false;
+    int round = 0;
+    for (; round < MOST_ROUNDS; round++) {
+        is_extra = is_extra || round >= MAX_ROUNDS ||
+                   used_s + round_s > (round < MIN_ROUNDS ? 1.6 * limit_s : limit_s);
+        const struct tnd_speed_ratio gain = gain_over(demo, cell, 0, demo->baselines.n);
+        if (is_extra && (!is_open(&gain) || used_s + round_s > MOST_BUDGETS * limit_s)) {
             break;
         }
-        for (int turn = 0; status == TANDEM_OK && turn < demo->n_candidates; turn++) {
-            status = measure_once(demo, cell, (turn + round) % demo->n_candidates, true, error);
-        }
-        used_s = tnd_cli_seconds() - begin;
+        CLI_TRY(measure_round(demo, cell, round, is_extra, error));
+        round_s = tnd_cli_seconds() - begin_s - used_s;
+        used_s += round_s;
     }
     char name[32];
     cell_name(cell, name, sizeof(name));
-    tnd_say("measured %s in %.1f s, %d rounds\n", name, used_s, demo->speeds[cell][0].n);
-    return status;
+    tnd_say("measured %s in %.1f s, %d rounds\n", name, used_s, round);
+    return TANDEM_OK;
 }
 
 static enum tandem_status measure(struct demo *demo, struct tandem_error *error)
@@ -145,17 +193,6 @@ static double median_of(const struct demo *demo, int cell, int candidate)
     return tnd_speed_summary(&demo->speeds[cell][candidate]).median;
 }
 
-/* The fastest of first .. end-1. */
-static double best_of(const struct demo *demo, int cell, int first, int end)
-{
-    double best = 0.0;
-    for (int candidate = first; candidate < end; candidate++) {
-        const double speed = median_of(demo, cell, candidate);
-        best = speed > best ? speed : best;
-    }
-    return best;
-}
-
 /* Together less than 80 columns. */
 enum { NAME_WIDTH = 23, SPEED_WIDTH = 10 };
 
@@ -168,15 +205,25 @@ static void print_speeds(const char *name, const double speeds[CELLS], const cha
     printf("\n");
 }
 
-/* Gain of the plan over the fastest of the ways first .. end-1. */
 static void print_gain(const struct demo *demo, const char *name, int first, int end)
 {
     double gains[CELLS];
     for (int cell = 0; cell < CELLS; cell++) {
-        const double base = best_of(demo, cell, first, end);
-        gains[cell] = base > 0.0 ? median_of(demo, cell, demo->n_candidates - 1) / base : 0.0;
+        gains[cell] = gain_over(demo, cell, first, end).median;
     }
     print_speeds(name, gains, "x");
+}
+
+static void print_gain_interval(const struct demo *demo, const char *name, int first, int end)
+{
+    printf("| %-*s |", NAME_WIDTH, name);
+    for (int cell = 0; cell < CELLS; cell++) {
+        const struct tnd_speed_ratio gain = gain_over(demo, cell, first, end);
+        char between[32];
+        snprintf(between, sizeof(between), "%.2f-%.2f", gain.low, gain.high);
+        printf(" %*s |", SPEED_WIDTH, between);
+    }
+    printf("\n");
 }
 
 static int find(const struct demo *demo, const char *name)
@@ -236,8 +283,9 @@ static void print_result(const struct demo *demo)
         print_speeds(demo->candidates[candidate].name, speeds, "");
     }
     print_gain(demo, "plan over best baseline", 0, demo->baselines.n);
+    print_gain_interval(demo, "  with 95 % between", 0, demo->baselines.n);
     print_gain(demo, "plan over cpu", cpu, cpu + 1);
-    printf("\n");
+    printf("\ngains: medians of the ratios within each round\n");
     for (int i = 0; i < demo->baselines.n; i++) {
         const char *name = demo->baselines.list[i].name;
         printf("%s: %s\n", name, tnd_baseline_words(name));

@@ -5,7 +5,6 @@
  * above the limit is measured again, the two alone, and those rounds decide. */
 #include "tools/tandem-llama/never_slower.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -142,7 +141,7 @@ static void drop_slow(struct contest *contest, int n)
     }
 }
 
-/* The median over the rounds; `out_low`, `out_high`: it lies between them with 95 %. */
+/* The median over the rounds and its interval, as tnd_cli_median_between. */
 static double ratio_to(const struct contest *contest, int candidate, int n, double *out_low,
                        double *out_high)
 {
@@ -150,11 +149,7 @@ static double ratio_to(const struct contest *contest, int candidate, int n, doub
     for (int i = 0; i < n; i++) {
         ratios[i] = contest->seconds[PLANNED][i] / contest->seconds[candidate][i];
     }
-    const double ratio = tnd_cli_median(ratios, n);       /* sorts them */
-    const int low = (int)floor(0.5 * n - 0.98 * sqrt(n)); /* rank by the binomial distribution */
-    *out_low = low >= 0 ? ratios[low] : 0;
-    *out_high = low >= 0 ? ratios[n - 1 - low] : INFINITY;
-    return ratio;
+    return tnd_cli_median_between(ratios, n, out_low, out_high);
 }
 
 /* The plan and one fixed choice alone, in turns, until it is known on which side of the limit the

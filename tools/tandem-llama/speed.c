@@ -122,17 +122,23 @@ struct tnd_speed_summary tnd_speed_summary(const struct tnd_speed *speed)
     return summary;
 }
 
+struct tnd_speed_ratio tnd_speed_compare(const struct tnd_speed *speed,
+                                         const struct tnd_speed *planned)
+{
+    double ratios[TND_SPEED_MAX];
+    struct tnd_speed_ratio out = {.n = speed->n < planned->n ? speed->n : planned->n};
+    for (int i = 0; i < out.n; i++) {
+        ratios[i] = planned->samples[i] / speed->samples[i];
+    }
+    out.median = tnd_cli_median_between(ratios, out.n, &out.low, &out.high);
+    return out;
+}
+
 double tnd_speed_print_ratio(const char *test, const char *other, const struct tnd_speed *speed,
                              const struct tnd_speed *planned)
 {
-    double ratios[TND_SPEED_MAX];
-    const int n = speed->n < planned->n ? speed->n : planned->n;
-    for (int i = 0; i < n; i++) {
-        ratios[i] = planned->samples[i] / speed->samples[i];
-    }
-    const double ratio = tnd_cli_median(ratios, n); /* sorts them */
+    const struct tnd_speed_ratio ratio = tnd_speed_compare(speed, planned);
     printf("  %s: %.2f tokens/s %s; planned is %.3f x as fast (%.3f .. %.3f, %d rounds)\n", test,
-           tnd_speed_summary(speed).median, other, ratio, n > 0 ? ratios[n / 4] : 0.0,
-           n > 0 ? ratios[n - 1 - n / 4] : 0.0, n);
-    return ratio;
+           tnd_speed_summary(speed).median, other, ratio.median, ratio.low, ratio.high, ratio.n);
+    return ratio.median;
 }

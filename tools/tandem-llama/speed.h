@@ -22,6 +22,11 @@ struct tnd_speed_summary {
     double high;
 };
 
+struct tnd_speed_ratio {
+    double median, low, high;
+    int n; /* rounds */
+};
+
 /** Feeds a prompt of n tokens in one batch to a session behind its first n_past tokens (which are
  *  decoded without being measured where it lacks some) and adds a sample. */
 enum tandem_status tnd_speed_prompt(tandem_session *session, int64_t vocabulary, int64_t n_past,
@@ -37,8 +42,13 @@ enum tandem_status tnd_speed_texts(tandem_session *session, int64_t vocabulary, 
                                    int64_t n, struct tnd_speed *speed, struct tandem_error *error);
 /** Mean, deviation, median and extremes; all 0 without samples. */
 struct tnd_speed_summary tnd_speed_summary(const struct tnd_speed *speed);
-/** "  pp8: 12.3 tokens/s OTHER; planned is 2.31 x as fast (2.20 .. 2.41, 3 rounds)": the median of
- *  the ratios of each round and their quartiles. Returns the ratio. */
+/** How many times as fast `planned` is as `speed`: the median of the ratios within each round, so
+ *  that whatever else the machine does meets both alike, and its interval
+ *  (tnd_cli_median_between). */
+struct tnd_speed_ratio tnd_speed_compare(const struct tnd_speed *speed,
+                                         const struct tnd_speed *planned);
+/** "  pp8: 12.3 tokens/s OTHER; planned is 2.31 x as fast (2.20 .. 2.41, 3 rounds)": as
+ *  tnd_speed_compare. Returns the ratio. */
 double tnd_speed_print_ratio(const char *test, const char *other, const struct tnd_speed *speed,
                              const struct tnd_speed *planned);
 
