@@ -45,12 +45,17 @@ enum tandem_status tnd_onnx_input_shape(const struct tnd_onnx_value *input,
                 shape.dims[i] = dims[k].extent;
             }
         }
+        if (shape.dims[i] < 0 && dim->name != NULL) {
+            return tnd_error_set(error, TANDEM_E_ARGUMENT, "input", i, input->n_dims,
+                                 "input '%.60s': its dimension %d (%.40s) is not fixed: give it a "
+                                 "size (with the tools: --dim %.40s=N)",
+                                 input->name, i, dim->name, dim->name);
+        }
         if (shape.dims[i] < 0) {
-            return tnd_error_set(
-                error, TANDEM_E_ARGUMENT, "input", i, input->n_dims,
-                "input '%.60s': its dimension %d%s%.40s%s is not fixed: give it a size",
-                input->name, i, dim->name != NULL ? " (" : "", dim->name != NULL ? dim->name : "",
-                dim->name != NULL ? ")" : "");
+            return tnd_error_set(error, TANDEM_E_ARGUMENT, "input", i, input->n_dims,
+                                 "input '%.60s': its dimension %d is not fixed and has no name: "
+                                 "only values of that input say its size",
+                                 input->name, i);
         }
     }
     *out_type = type;

@@ -199,7 +199,7 @@ fi
 # Alone it measures a 7B to the screen; the first Ctrl-C ends it and keeps what there is.
 signalled INT "$tune"
 if [ $code -eq 130 ] && grep -q "model 7B with q4_0" err && grep -q "Ctrl-C" err &&
-    grep -q "they are kept" err && grep -qE "^1 7B Q4_0|nothing for stdout" out err; then
+    grep -q "they are kept" err && grep -qE "^1 7B Q4_0|nothing is printed" out err; then
     passed=$((passed + 1))
 else
     failed=$((failed + 1))

@@ -749,6 +749,8 @@ fi
 if group table; then
     XDG_CACHE_HOME=$work/else "$tune" bench --model 64x64 --type q8_0 -m 1,8 --budget 1 --file other.json -y >/dev/null 2>&1
     try 0 "which covers none of the products: by the rule" bench model.bin --prompt 8 --gen 2 --repeat 1 --table other.json
+    try 0 "no timing table" compare model.bin "${tokenizer[@]}" -p hello --types f16,q8_0
+    check "said once for four runtimes" [ "$(grep -c "no timing table" err)" -eq 1 ]
     try 0 "no timing table" run model.bin "${tokenizer[@]}" -n 3 --temp 0
     if [ "$(nproc)" -gt 4 ]; then # elsewhere a table brings nothing
         check "how to make one" has "mulmat-tune bench --model 256x256,64x256,512x256,256x512,300x256 --type f32" err

@@ -269,7 +269,7 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
         if (status == TANDEM_OK) {
             tnd_cmd_tell_shared(table, TANDEM_TABLE_TEXT);
         } else if (status == TANDEM_E_TABLE) { /* a device alone, or no times on one thread */
-            tnd_say("nothing for stdout: %s\n", error->text);
+            tnd_say("nothing is printed: %s\n", error->text);
             status = TANDEM_OK;
         }
     } else {
