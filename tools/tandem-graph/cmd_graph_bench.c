@@ -305,7 +305,7 @@ int tnd_cmd_graph_bench(int argc, char **argv)
     const struct args_option options[] = {
         {"dim", ARGS_STRINGS, &bench.dims, 0, 0, "NAME=N", "extent of a dimension with a name"},
         {"seconds", ARGS_NUMBER, &bench.seconds, 0, 3600, "S", "how long; 1"},
-        {"threads", ARGS_INT, &bench.how.threads, 0, 4096, "N", "threads; default: one a core"},
+        {"threads", ARGS_INT, &bench.how.threads, 0, 1024, "N", "threads; default: one a core"},
         {"table", ARGS_STRING, &bench.how.table, 0, 0, "FILE",
          "timing table; none: the rule; default: this machine's"},
         TND_GRAPH_DEVICE_ROWS(&bench.how),
