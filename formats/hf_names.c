@@ -22,6 +22,8 @@ static const struct name_row {
     {"embed_in.weight", "token_embd.weight"},
     {"embed_out.weight", "output.weight"},
     {"tok_embeddings.weight", "token_embd.weight"},
+    {"final_layernorm.weight", "output_norm.weight"},
+    {"final_layernorm.bias", "output_norm.bias"},
     {"ln_f.weight", "output_norm.weight"},
     {"ln_f.bias", "output_norm.bias"},
     {"final_layer_norm.weight", "output_norm.weight"},
@@ -86,6 +88,8 @@ static const struct name_row layer_names[] = {
     {"feed_forward.w2", "ffn_down"},
     {"attn.c_attn", "attn_qkv"},
     {"attn.c_proj", "attn_output"},
+    {"mlp.fc1", "ffn_up"}, /* phi */
+    {"mlp.fc2", "ffn_down"},
     {"mlp.c_fc", "ffn_up"},
     {"mlp.c_proj", "ffn_down"},
     {"mlp.dense_h_to_4h", "ffn_up"},

@@ -187,7 +187,8 @@ enum tandem_status tnd_hf_add_promises(tandem_source *source,
     const struct tnd_hf_config *c = reader->config;
     const struct tnd_hf_family *family = reader->family;
     const bool has_ffn_bias = c->mlp_bias || (family->bias_of_all && c->attention_bias);
-    const bool has_output_bias = c->attention_bias && !family->bias_of_qkv;
+    const bool has_output_bias =
+        (c->attention_bias && !family->bias_of_qkv) || c->attention_out_bias;
     const bool has_second = c->num_ln_in_parallel_attn != TND_NOT_SAID
                                 ? c->num_ln_in_parallel_attn == 2
                                 : c->new_decoder_architecture;

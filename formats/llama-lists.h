@@ -70,6 +70,7 @@
 #define TND_CONFIG_FLAGS(X)                                                                        \
     X(use_sliding_window)                                                                          \
     X(attention_bias)                                                                              \
+    X(attention_out_bias)                                                                          \
     X(mlp_bias)                                                                                    \
     X(tie_word_embeddings)                                                                         \
     X(norm_topk_prob)                                                                              \
@@ -84,8 +85,8 @@
     X(rope_interleave)
 /* Flags that only families have that name them. */
 #define TND_CONFIG_OWN_FLAGS                                                                       \
-    "use_qk_norm use_parallel_residual new_decoder_architecture multi_query parallel_attn "        \
-    "scale_attn_weights is_decoder rope_interleave"
+    "attention_out_bias use_qk_norm use_parallel_residual new_decoder_architecture multi_query "   \
+    "parallel_attn scale_attn_weights is_decoder rope_interleave"
 
 /* X(member, why) */
 #define TND_CONFIG_HARMLESS(X)                                                                     \

@@ -194,6 +194,19 @@ static const struct tnd_llama_architecture rows[] = {
              "expert_shared_count expert_group_count expert_group_used_count "
              "attention.kv_lora_rank attention.q_lora_rank attention.key_length_mla "
              "attention.value_length_mla rope.scaling.yarn_log_multiplier nextn_predict_layers"},
+    {.name = "arcee", .pairs = ADJACENT, .lacks = NO_W1, .activation = TANDEM_ACTIVATION_RELU2},
+    {.name = "seed_oss",
+     .pairs = HALVES,
+     .has = TND_HAS(LATE_FFN_NORM),
+     .lacks = TND_HAS(FFN_NORM)},
+    {.name = "phi2",
+     .pairs = HALVES,
+     .norm = TANDEM_LLAMA_LAYER_NORM,
+     .has = BIASES | TND_HAS(NORM_BIAS) | TND_HAS(CLASSIFIER_BIAS),
+     .lacks = TND_HAS(FFN_NORM) | NO_W1,
+     .activation = TANDEM_ACTIVATION_GELU_TANH,
+     .is_parallel = true,
+     .keys = "attention.layer_norm_epsilon"},
     {.name = "hunyuan-dense", .pairs = HALVES, .has = TND_HAS(HEAD_NORM), .norms_after_rope = true},
 };
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };

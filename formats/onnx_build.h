@@ -69,6 +69,11 @@ enum tandem_status tnd_onnx_input_shape(const struct tnd_onnx_value *input,
                                         const struct tandem_onnx_dim *dims, int n_dims,
                                         enum tandem_dtype *out_type, struct tnd_dims *out,
                                         struct tandem_error *error);
+/** Whether each name is that of a dimension of an input: another one would be passed over. Errors:
+ *  ARGUMENT. */
+enum tandem_status tnd_onnx_check_dims(const struct tnd_onnx_graph *graph,
+                                       const struct tandem_onnx_dim *dims, int n_dims,
+                                       struct tandem_error *error);
 /** Whether a value of a graph, an input among them, has values of its own by this name. */
 bool tnd_onnx_has_initializer(const struct tnd_onnx_graph *graph, const char *name);
 /** The net's type for one of ONNX; false: there is none. Integers of 4 and 2 bits are kept in 8. */

@@ -17,6 +17,34 @@ static const struct tnd_array *array_for(const struct tnd_onnx_build_options *op
     return NULL;
 }
 
+static bool has_dim(const struct tnd_onnx_graph *graph, const char *name)
+{
+    for (int i = 0; i < graph->n_inputs; i++) {
+        for (int k = 0; k < graph->inputs[i].n_dims; k++) {
+            const struct tnd_onnx_dim *dim = &graph->inputs[i].dims[k];
+            if (dim->name != NULL && strcmp(dim->name, name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+enum tandem_status tnd_onnx_check_dims(const struct tnd_onnx_graph *graph,
+                                       const struct tandem_onnx_dim *dims, int n_dims,
+                                       struct tandem_error *error)
+{
+    for (int i = 0; i < n_dims; i++) {
+        if (!has_dim(graph, dims[i].name)) {
+            return tnd_error_set(error, TANDEM_E_ARGUMENT, "dims", i, n_dims,
+                                 "no input of the model has a dimension '%.60s'; tandem-graph "
+                                 "inspect lists them",
+                                 dims[i].name);
+        }
+    }
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_onnx_input_shape(const struct tnd_onnx_value *input,
                                         const struct tandem_onnx_dim *dims, int n_dims,
                                         enum tandem_dtype *out_type, struct tnd_dims *out,
@@ -45,12 +73,17 @@ enum tandem_status tnd_onnx_input_shape(const struct tnd_onnx_value *input,
                 shape.dims[i] = dims[k].extent;
             }
         }
+        if (shape.dims[i] < 0 && dim->name != NULL) {
+            return tnd_error_set(error, TANDEM_E_ARGUMENT, "input", i, input->n_dims,
+                                 "input '%.60s': its dimension %d (%.40s) is not fixed: give it a "
+                                 "size (with the tools: --dim %.40s=N)",
+                                 input->name, i, dim->name, dim->name);
+        }
         if (shape.dims[i] < 0) {
-            return tnd_error_set(
-                error, TANDEM_E_ARGUMENT, "input", i, input->n_dims,
-                "input '%.60s': its dimension %d%s%.40s%s is not fixed: give it a size",
-                input->name, i, dim->name != NULL ? " (" : "", dim->name != NULL ? dim->name : "",
-                dim->name != NULL ? ")" : "");
+            return tnd_error_set(error, TANDEM_E_ARGUMENT, "input", i, input->n_dims,
+                                 "input '%.60s': its dimension %d is not fixed and has no name: "
+                                 "only values of that input say its size",
+                                 input->name, i);
         }
     }
     *out_type = type;

@@ -512,7 +512,7 @@ static enum tandem_status read_index(struct tnd_json *json, struct file_list *fi
     TND_TRY(tnd_json_end(json, error));
     if (files->n == 0) {
         return tnd_error_set(error, TANDEM_E_FORMAT, json->name, 0, 1,
-                             "%s: names no files, expected a \"weight_map\"",
+                             "%s: names no files of weights; an index of them has a \"weight_map\"",
                              tnd_short_name(json->name));
     }
     return TANDEM_OK;

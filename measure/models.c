@@ -109,8 +109,8 @@ enum tandem_status tnd_shapes_parse(const char *text, struct tnd_shapes *out,
     }
     if (text[0] < '0' || text[0] > '9' || strchr(text, 'x') == NULL) {
         return tnd_error_set(error, TANDEM_E_NOT_FOUND, text, 0, 0,
-                             "model '%.64s' is not known; known are %s, shapes as NxK,NxK, and "
-                             "model files",
+                             "model '%.64s' is neither a file nor known; known are %s, and shapes "
+                             "as NxK,NxK",
                              text, model_names);
     }
     struct tnd_shapes shapes;

@@ -252,10 +252,14 @@ enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *opti
             "runtime: objective %d; 0 (time) to 2 (energy times time) are possible",
             (int)merged.objective);
     }
-    if (merged.n_threads < 0 || merged.n_threads > MAX_THREADS || merged.n_cpu_ids < 0) {
+    if (merged.n_threads < 0 || merged.n_threads > MAX_THREADS) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, "n_threads", merged.n_threads, MAX_THREADS,
-                             "runtime: %d threads on %d named CPUs; 0 to %d threads are possible",
-                             merged.n_threads, merged.n_cpu_ids, MAX_THREADS);
+                             "runtime: %d threads, expected 0 (one a core) to %d", merged.n_threads,
+                             MAX_THREADS);
+    }
+    if (merged.n_cpu_ids < 0) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "n_cpu_ids", merged.n_cpu_ids, 0,
+                             "runtime: %d named CPUs, expected 0 or more", merged.n_cpu_ids);
     }
     tandem_runtime *runtime = tnd_calloc(1, sizeof(*runtime));
     if (runtime == NULL) {

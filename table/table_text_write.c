@@ -557,8 +557,8 @@ enum tandem_status tnd_table_write_text(const struct tandem_table *table, enum t
     } else if (chosen.n_m == 0) {
         status =
             tnd_error_set(error, TANDEM_E_TABLE, "table", chosen.n_shapes, 1,
-                          "text table: no profile of weight type '%s' that the format can hold "
-                          "has one-thread times at the same M for all shapes; JSON holds all",
+                          "the text format wants times on one thread at the same M for all shapes, "
+                          "and no profile that it knows has them for %s; JSON holds everything",
                           tandem_type_name(chosen.type));
     } else {
         struct tnd_text text = TND_TEXT_INIT;

@@ -7,6 +7,28 @@
 
 /* clang-format off */
 #define TND_GOLDEN_ARCHITECTURES(X) \
+    X("arcee", \
+      "{\"attention_bias\":false,\"attention_dropout\":0.0,\"bos_token_id\":1" \
+      ",\"eos_token_id\":2,\"head_dim\":8,\"hidden_act\":\"gelu_new\",\"hidden_s" \
+      "ize\":24,\"intermediate_size\":33,\"max_position_embeddings\":64,\"mlp" \
+      "_bias\":false,\"model_type\":\"arcee\",\"num_attention_heads\":3,\"num_h" \
+      "idden_layers\":2,\"num_key_value_heads\":3,\"pad_token_id\":0,\"rms_no" \
+      "rm_eps\":1e-06,\"rope_parameters\":{\"rope_theta\":777.0,\"rope_type\":" \
+      "\"default\"},\"tie_word_embeddings\":false,\"vocab_size\":40}", \
+      "lm_head.weight 40 24;model.embed_tokens.weight 40 24;model.layer" \
+      "s.0.input_layernorm.weight 24;model.layers.0.mlp.down_proj.weigh" \
+      "t 24 33;model.layers.0.mlp.up_proj.weight 33 24;model.layers.0.p" \
+      "ost_attention_layernorm.weight 24;model.layers.0.self_attn.k_pro" \
+      "j.weight 24 24;model.layers.0.self_attn.o_proj.weight 24 24;mode" \
+      "l.layers.0.self_attn.q_proj.weight 24 24;model.layers.0.self_att" \
+      "n.v_proj.weight 24 24;model.layers.1.input_layernorm.weight 24;m" \
+      "odel.layers.1.mlp.down_proj.weight 24 33;model.layers.1.mlp.up_p" \
+      "roj.weight 33 24;model.layers.1.post_attention_layernorm.weight " \
+      "24;model.layers.1.self_attn.k_proj.weight 24 24;model.layers.1.s" \
+      "elf_attn.o_proj.weight 24 24;model.layers.1.self_attn.q_proj.wei" \
+      "ght 24 24;model.layers.1.self_attn.v_proj.weight 24 24;model.nor" \
+      "m.weight 24", \
+      -2.311036, -1.550534, 1.50561, -1.266674, 34) \
     X("cohere", \
       "{\"attention_bias\":true,\"attention_dropout\":0.0,\"bos_token_id\":1,\"eos_token_id\":2" \
       ",\"hidden_act\":\"silu\",\"hidden_size\":32,\"intermediate_size\":24,\"layer_norm_eps\":1e" \
@@ -506,6 +528,36 @@
       "tn.q_proj.weight 24 24;model.layers.1.self_attn.v_proj.weight 8 24;model.norm.we" \
       "ight 24", \
       -0.9374612, 0.2562325, 1.614694, -0.6099212, 31) \
+    X("phi", \
+      "{\"attention_dropout\":0.0,\"bos_token_id\":1,\"embd_pdrop\":0.0,\"eos_" \
+      "token_id\":2,\"hidden_act\":\"relu2\",\"hidden_size\":32,\"intermediate_" \
+      "size\":64,\"layer_norm_eps\":0.001,\"max_position_embeddings\":32,\"mo" \
+      "del_type\":\"phi\",\"num_attention_heads\":1,\"num_hidden_layers\":2,\"n" \
+      "um_key_value_heads\":1,\"pad_token_id\":0,\"qk_layernorm\":false,\"res" \
+      "id_pdrop\":0.0,\"rope_parameters\":{\"partial_rotary_factor\":0.25,\"r" \
+      "ope_theta\":10000.0,\"rope_type\":\"default\"},\"tie_word_embeddings\":" \
+      "false,\"vocab_size\":40}", \
+      "lm_head.bias 40;lm_head.weight 40 32;model.embed_tokens.weight 4" \
+      "0 32;model.final_layernorm.bias 32;model.final_layernorm.weight " \
+      "32;model.layers.0.input_layernorm.bias 32;model.layers.0.input_l" \
+      "ayernorm.weight 32;model.layers.0.mlp.fc1.bias 64;model.layers.0" \
+      ".mlp.fc1.weight 64 32;model.layers.0.mlp.fc2.bias 32;model.layer" \
+      "s.0.mlp.fc2.weight 32 64;model.layers.0.self_attn.dense.bias 32;" \
+      "model.layers.0.self_attn.dense.weight 32 32;model.layers.0.self_" \
+      "attn.k_proj.bias 32;model.layers.0.self_attn.k_proj.weight 32 32" \
+      ";model.layers.0.self_attn.q_proj.bias 32;model.layers.0.self_att" \
+      "n.q_proj.weight 32 32;model.layers.0.self_attn.v_proj.bias 32;mo" \
+      "del.layers.0.self_attn.v_proj.weight 32 32;model.layers.1.input_" \
+      "layernorm.bias 32;model.layers.1.input_layernorm.weight 32;model" \
+      ".layers.1.mlp.fc1.bias 64;model.layers.1.mlp.fc1.weight 64 32;mo" \
+      "del.layers.1.mlp.fc2.bias 32;model.layers.1.mlp.fc2.weight 32 64" \
+      ";model.layers.1.self_attn.dense.bias 32;model.layers.1.self_attn" \
+      ".dense.weight 32 32;model.layers.1.self_attn.k_proj.bias 32;mode" \
+      "l.layers.1.self_attn.k_proj.weight 32 32;model.layers.1.self_att" \
+      "n.q_proj.bias 32;model.layers.1.self_attn.q_proj.weight 32 32;mo" \
+      "del.layers.1.self_attn.v_proj.bias 32;model.layers.1.self_attn.v" \
+      "_proj.weight 32 32", \
+      -0.7262098, -0.694158, 0.08592185, -1.123643, 35) \
     X("phi3", \
       "{\"attention_dropout\":0.0,\"bos_token_id\":1,\"embd_pdrop\":0.0,\"eos_token_id\":2,\"hid" \
       "den_act\":\"silu\",\"hidden_size\":16,\"intermediate_size\":100,\"max_position_embedding" \
@@ -526,6 +578,34 @@
       "tion_layernorm.weight 16;model.layers.1.self_attn.o_proj.weight 16 16;model.laye" \
       "rs.1.self_attn.qkv_proj.weight 32 16;model.norm.weight 16", \
       0.1825987, -1.274465, -0.3550173, 0.8077964, 9) \
+    X("seed_oss", \
+      "{\"attention_bias\":false,\"attention_dropout\":0.1,\"attention_out_b" \
+      "ias\":false,\"bos_token_id\":1,\"eos_token_id\":[2,7],\"head_dim\":8,\"h" \
+      "idden_act\":\"silu\",\"hidden_size\":16,\"intermediate_size\":33,\"max_p" \
+      "osition_embeddings\":2048,\"mlp_bias\":true,\"model_type\":\"seed_oss\"" \
+      ",\"num_attention_heads\":2,\"num_hidden_layers\":2,\"num_key_value_he" \
+      "ads\":1,\"pad_token_id\":0,\"pretraining_tp\":1,\"residual_dropout\":0." \
+      "1,\"rms_norm_eps\":1e-06,\"rope_parameters\":{\"rope_theta\":500000.0," \
+      "\"rope_type\":\"default\"},\"tie_word_embeddings\":false,\"vocab_size\":" \
+      "40}", \
+      "lm_head.weight 40 16;model.embed_tokens.weight 40 16;model.layer" \
+      "s.0.input_layernorm.weight 16;model.layers.0.mlp.down_proj.bias " \
+      "16;model.layers.0.mlp.down_proj.weight 16 33;model.layers.0.mlp." \
+      "gate_proj.bias 33;model.layers.0.mlp.gate_proj.weight 33 16;mode" \
+      "l.layers.0.mlp.up_proj.bias 33;model.layers.0.mlp.up_proj.weight" \
+      " 33 16;model.layers.0.post_attention_layernorm.weight 16;model.l" \
+      "ayers.0.self_attn.k_proj.weight 8 16;model.layers.0.self_attn.o_" \
+      "proj.weight 16 16;model.layers.0.self_attn.q_proj.weight 16 16;m" \
+      "odel.layers.0.self_attn.v_proj.weight 8 16;model.layers.1.input_" \
+      "layernorm.weight 16;model.layers.1.mlp.down_proj.bias 16;model.l" \
+      "ayers.1.mlp.down_proj.weight 16 33;model.layers.1.mlp.gate_proj." \
+      "bias 33;model.layers.1.mlp.gate_proj.weight 33 16;model.layers.1" \
+      ".mlp.up_proj.bias 33;model.layers.1.mlp.up_proj.weight 33 16;mod" \
+      "el.layers.1.post_attention_layernorm.weight 16;model.layers.1.se" \
+      "lf_attn.k_proj.weight 8 16;model.layers.1.self_attn.o_proj.weigh" \
+      "t 16 16;model.layers.1.self_attn.q_proj.weight 16 16;model.layer" \
+      "s.1.self_attn.v_proj.weight 8 16;model.norm.weight 16", \
+      -0.8345872, 1.249294, 0.03848844, 1.514061, 29) \
     X("smollm3", \
       "{\"attention_bias\":true,\"attention_dropout\":0.0,\"bos_token_id\":1,\"eos_token_id\":2" \
       ",\"hidden_act\":\"silu\",\"hidden_size\":16,\"intermediate_s" \

@@ -281,6 +281,7 @@ for mpi in $mpis; do
     [ $? -ne 0 ] && [[ $said == *"expected --shares beside it"* ]] && good || bad "shares of layers alone, $mpi: $said"
     said=$(launch "$mpi" 2 "$build/tandem-llama" run "$work/none.gguf" -q 2>&1)
     [ $? -ne 0 ] && [[ $said == *none.gguf* ]] && good || bad "no file, $mpi: $said"
+    [ "$mpi" = openmpi ] || [[ $said != *MPI_Abort* ]] && good || bad "MPI adds nothing, $mpi: $said"
 done
 
 # A rank dies, or hangs, in the middle: all end in time, and who it was is said.

@@ -324,12 +324,19 @@ cmp -s made/places.npy places.npy || { failed=$((failed + 1)); echo "FAILED: par
 try 1 "(n) is 2, --dim says 3" run places.onnx --input x=x.npy --dim n=3 --output made -y
 try 0 "in 2 parts: extents depend on values" bench places.onnx --dim n=9 --seconds 0 --ops
 try 0 '"parts": 2' bench places.onnx --dim n=9 --seconds 0 --json
-try 1 "is not fixed: give it a size" bench places.onnx --seconds 0
+for command in "bench --seconds 0" svg optimize; do
+    try 1 "no input of the model has a dimension 'm'; tandem-graph inspect lists them" $command places.onnx --dim n=9 --dim m=9
+done
+for command in "bench --seconds 0" svg; do
+    try 1 "is not fixed: give it a size (with the tools: --dim n=N)" $command places.onnx
+done
 try 0 "values that NonZero 'places' reads" inspect places.onnx --dim n=9
 try 0 "values that NonZero 'places' reads" optimize places.onnx --dim n=9
 try 0 "</svg>" svg places.onnx --dim n=9 --plain
 tool=$tune
 try 0 "nothing to measure" bench --net places.onnx --dim n=9 --budget 1 --device none
+try 1 "no input of the model has a dimension 'm'" bench --net places.onnx --dim m=9 --budget 1 --device none
+try 1 "with the tools: --dim n=N" bench --net places.onnx --budget 1 --device none
 tool=$graph
 
 for command in run bench inspect optimize svg mel transcribe test; do

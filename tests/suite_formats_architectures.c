@@ -103,10 +103,9 @@ static void add_attention(struct tnd_text *page, const struct tnd_llama_architec
 static void add_feed_forward(struct tnd_text *page, const struct tnd_llama_architecture *a)
 {
     static const char *const names[] = {
-        [TANDEM_ACTIVATION_SILU] = "silu",
-        [TANDEM_ACTIVATION_GELU] = "gelu",
-        [TANDEM_ACTIVATION_GELU_TANH] = "gelu_tanh",
-        [TANDEM_ACTIVATION_CLAMPED] = "clamped silu",
+        [TANDEM_ACTIVATION_SILU] = "silu",           [TANDEM_ACTIVATION_GELU] = "gelu",
+        [TANDEM_ACTIVATION_GELU_TANH] = "gelu_tanh", [TANDEM_ACTIVATION_CLAMPED] = "clamped silu",
+        [TANDEM_ACTIVATION_RELU2] = "relu squared",
     };
     tnd_text_add(page, names[a->activation]);
     tnd_text_add(page, has(a, TND_HAS(FUSED_FFN))          ? ", W1 and W3 in one matrix"

@@ -271,7 +271,8 @@ static void an_index_names_files_in_its_own_folder_only(void)
                          "{\"weight_map\":{}}", "{}"};
     for (int i = 0; i < 4; i++) {
         check_status(tnd_safetensors_read_index(bad[i], strlen(bad[i]), "index", &source, &error),
-                     TANDEM_E_FORMAT, i < 2 ? "without folder" : "names no files", &error);
+                     TANDEM_E_FORMAT, i < 2 ? "without folder" : "names no files of weights",
+                     &error);
     }
 }
 

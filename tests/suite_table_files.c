@@ -167,7 +167,7 @@ static void a_table_without_one_thread_times_is_no_text_table(void)
     tune_add(table, &key, 8, 5.0);
     struct tandem_error error = {0};
     check_status(tandem_table_save(table, tnd_test_temp("none.txt"), TANDEM_TABLE_TEXT, &error),
-                 TANDEM_E_TABLE, "one-thread", &error);
+                 TANDEM_E_TABLE, "times on one thread", &error);
     CU_ASSERT_FALSE(tnd_file_exists(tnd_test_temp("none.txt")));
     tandem_table_free(table);
 }

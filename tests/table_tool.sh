@@ -163,7 +163,7 @@ say 0 "64 32" cat f.txt
 say 0 "mul_mat:q4_0:n64:k32:m3" "$tune" bench --model 64x32 -m 3 "${cell[@]}" --profile cpu
 say 0 "share one row in a text table" "$tune" bench --model 256x256 -m 1 "${cell[@]}" -y -f f.txt
 say 2 "from 1 to 65536, or a model" "$tune" bench -m 0
-say 2 "model 'B7' is not known" "$tune" bench -m B7
+say 2 "model 'B7' is neither a file nor known" "$tune" bench -m B7
 say 2 "expected 4096x4096 or 4096x4128" "$tune" bench -m 4096x4097
 say 2 "expected 4096x4096 or 4096x4128" "$tune" explain -m 4096x4097 -t q4_0
 say 2 "expected 64x256" "$tune" explain -m 64x32 -t q4_K
@@ -199,7 +199,7 @@ fi
 # Alone it measures a 7B to the screen; the first Ctrl-C ends it and keeps what there is.
 signalled INT "$tune"
 if [ $code -eq 130 ] && grep -q "model 7B with q4_0" err && grep -q "Ctrl-C" err &&
-    grep -q "they are kept" err && grep -qE "^1 7B Q4_0|nothing for stdout" out err; then
+    grep -q "they are kept" err && grep -qE "^1 7B Q4_0|nothing is printed" out err; then
     passed=$((passed + 1))
 else
     failed=$((failed + 1))
@@ -214,6 +214,25 @@ mkdir -p place && cp f.txt place/mulmat-tune.txt && cd place || exit 1
 try 0 "working $work/place/mulmat-tune.txt" list
 TANDEM_TABLE=none try 0 "no table is wanted" list
 cd ..
+
+# What cannot be kept is said before it is measured; a file serves without a place of the machine's own.
+small=("$tune" bench --model 64x64 -m 1 --budget 600 --threads 1)
+for place in "" HOME="$work/f.txt"; do
+    if ! timeout 60 env -u HOME -u XDG_CACHE_HOME $place "${small[@]}" >out 2>&1 && grep -q -- "--file writes elsewhere" out; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: no place for the machine's table, '$place': $(head -3 out)"
+    fi
+done
+if env -u HOME -u XDG_CACHE_HOME "${small[@]/600/3}" -f alone.json -y >out 2>&1 && [ -s alone.json ] && grep -q "only alone.json will be written" out; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+    echo "FAILED: a file alone: $(tail -3 out)"
+fi
+try 1 "nowhere.json: cannot open" check nowhere.json
+if grep -q "nowhere.json: nowhere.json" out; then failed=$((failed + 1)) && echo "FAILED: a name twice"; fi
 
 # A table that is named must be there.
 if "$tune" test --oracle --table no-such-table --budget 1 >out 2>&1 || ! grep -q "no-such-table: cannot open" out; then

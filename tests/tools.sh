@@ -86,6 +86,7 @@ if group help; then
         check "lines of help fit a terminal" [ "$(awk 'length > 79' out | wc -l)" -eq 0 ]
     done
     try 2 "unknown command 'walk'" walk
+    try 2 "'model.bin' is a file, expected a command before it" model.bin
     try 2 "unknown command 'walk'" help walk
     "$tool" help >/dev/full 2>err
     check "a full device is noticed" [ $? -eq 1 ]
@@ -107,6 +108,8 @@ if group usage; then
         try 2 "unexpected 'two'" "$command" one two
     done
     try 2 "needs a tokenizer" tokenize
+    try 2 "objective: expected time, energy or edp" run model.bin "${tokenizer[@]}" --objective fast
+    try 0 "without mpirun there is one rank, and nothing to divide" run model.bin "${tokenizer[@]}" -n 2 --shares 1,1
     try 2 "OUT.gguf is missing" synth
     try 2 "convert: IN is missing" convert
     try 2 "convert: OUT.gguf is missing" convert model.bin
@@ -114,8 +117,8 @@ if group usage; then
     try 2 "-n 'five': expected a whole number" run model.bin -n five
     try 2 "-temp '0.5x': expected a number" run model.bin --temp 0.5x
     try 2 "-n '99999999999999999999': expected a whole number" run model.bin -n 99999999999999999999
-    try 2 "expected a whole number from 0 to 4096" convert model.bin x.gguf --threads 4097
-    try 2 "expected a whole number from 0 to 4096" run model.bin "${tokenizer[@]}" --threads -1
+    try 2 "expected a whole number from 0 to 1024" convert model.bin x.gguf --threads 1025
+    try 2 "expected a whole number from 0 to 1024" run model.bin "${tokenizer[@]}" --threads -1
     try 1 "cannot open" run no-such-file
     try 1 "cannot open" inspect no-such-file
     try 1 "cannot open" convert no-such-file x.gguf
@@ -749,6 +752,8 @@ fi
 if group table; then
     XDG_CACHE_HOME=$work/else "$tune" bench --model 64x64 --type q8_0 -m 1,8 --budget 1 --file other.json -y >/dev/null 2>&1
     try 0 "which covers none of the products: by the rule" bench model.bin --prompt 8 --gen 2 --repeat 1 --table other.json
+    try 0 "no timing table" compare model.bin "${tokenizer[@]}" -p hello --types f16,q8_0
+    check "said once for four runtimes" [ "$(grep -c "no timing table" err)" -eq 1 ]
     try 0 "no timing table" run model.bin "${tokenizer[@]}" -n 3 --temp 0
     if [ "$(nproc)" -gt 4 ]; then # elsewhere a table brings nothing
         check "how to make one" has "mulmat-tune bench --model 256x256,64x256,512x256,256x512,300x256 --type f32" err

@@ -46,6 +46,8 @@ enum tandem_status tnd_model_inputs_make(const tandem_onnx *model,
                                          struct tnd_model_inputs *out, struct tandem_error *error)
 {
     const struct tnd_onnx_graph *graph = model->model->graph;
+    *out = (struct tnd_model_inputs){.n = 0};
+    TND_TRY(tnd_onnx_check_dims(graph, dims, n_dims, error));
     *out = (struct tnd_model_inputs){
         .arrays = tnd_calloc((size_t)graph->n_inputs + 1, sizeof(out->arrays[0]))};
     if (out->arrays == NULL) {

@@ -35,16 +35,21 @@ enum tandem_status tnd_runtime_option_open(struct tandem_runtime_options *option
                                            const char *table, const char *device,
                                            tandem_runtime **out_runtime, struct tandem_error *error)
 {
+    static bool is_opening;
     struct tnd_device_option memory;
     tandem_runtime *runtime = NULL;
     options->table_path = table != NULL && strcmp(table, "none") == 0 ? "" : table;
     const bool is_named = options->table_path != NULL && options->table_path[0] != '\0';
     options->log = tnd_say_log;
+    options->log_user = &is_opening;
     options->log_level = tnd_say_log_level();
     TND_TRY(is_named ? check_readable(table, error) : TANDEM_OK);
     TND_TRY(tnd_device_option_apply(device, options->profile, &memory, options, error));
-    TND_TRY(tandem_runtime_open(options, &runtime, error));
-    enum tandem_status status = tnd_device_option_check(&memory, runtime, error);
+    is_opening = true;
+    enum tandem_status status = tandem_runtime_open(options, &runtime, error);
+    is_opening = false;
+    TND_TRY(status);
+    status = tnd_device_option_check(&memory, runtime, error);
     if (status == TANDEM_OK && is_named) {
         status = check_used(table, runtime, error);
     }

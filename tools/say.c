@@ -4,8 +4,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tools/args.h"
+
+enum { MAX_SAID = 8, SAID_BYTES = 256 };
 
 enum tnd_say_level tnd_say_level = TND_SAY_NOTES;
 
@@ -19,9 +22,28 @@ void tnd_say(const char *format, ...)
     }
 }
 
+/* Remembers a note; true where it was said before. */
+static bool is_said(const char *text)
+{
+    static char said[MAX_SAID][SAID_BYTES];
+    static int n_said;
+    for (int i = 0; i < n_said; i++) {
+        if (strncmp(said[i], text, SAID_BYTES - 1) == 0) {
+            return true;
+        }
+    }
+    if (n_said < MAX_SAID) {
+        snprintf(said[n_said++], SAID_BYTES, "%s", text);
+    }
+    return false;
+}
+
 void tnd_say_log(void *user, enum tandem_log_level level, const char *room, const char *text)
 {
-    (void)user;
+    const bool *is_opening = user;
+    if (*is_opening && is_said(text)) {
+        return;
+    }
     if (level <= TANDEM_LOG_ERROR) {
         fprintf(stderr, "%s: error: %s: %s\n", args_program, room, text);
     } else {

@@ -16,7 +16,8 @@ extern enum tnd_say_level tnd_say_level;
 
 /** Prints a note or a part of it, unless the tool is quiet. */
 void tnd_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/** A tandem_log_fn: prints "TOOL: room: text". */
+/** A tandem_log_fn: prints "TOOL: room: text". `user` is a bool, true while a runtime opens: what
+ *  several runtimes of one command say at that is said once. */
 void tnd_say_log(void *user, enum tandem_log_level level, const char *room, const char *text);
 /** A note where the source is the text of a model of more. */
 void tnd_say_text_of(const tandem_source *source);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tandem/mapped.h"
 #include "tandem/version.h"
@@ -67,7 +68,11 @@ static int run_command(const struct tnd_tool *tool, int argc, char **argv)
                               : tool->commands[i].run(argc - 1, argv + 1);
         }
     }
-    fprintf(stderr, "%s: unknown command '%s'; see '%s --help'\n", tool->name, name, tool->name);
+    fprintf(stderr,
+            access(name, F_OK) == 0 ? "%s: '%s' is a file, expected a command before it; see '%s "
+                                      "--help'\n"
+                                    : "%s: unknown command '%s'; see '%s --help'\n",
+            tool->name, name, tool->name);
     return 2;
 }
 

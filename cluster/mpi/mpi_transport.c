@@ -2,6 +2,7 @@
  * Messages by MPI: the one file that knows it, in a library of its own. Every call is made without
  * blocking and asked after, so that a rank that is gone ends the wait and not the process, and so
  * that a rank that waits leaves its CPU to others. */
+#include <fcntl.h>
 #include <math.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -482,6 +483,16 @@ static void end_in_any_case(void)
     alarm(ABORT_S);
 }
 
+/* The reason has been told; MPICH would have each rank add that it called MPI_Abort. */
+static void silence(void)
+{
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere >= 0) {
+        dup2(nowhere, STDERR_FILENO);
+        close(nowhere);
+    }
+}
+
 /* After a failure nobody waits for the others: MPI ends them. */
 static void close_transport(void *self, bool has_failed)
 {
@@ -489,6 +500,7 @@ static void close_transport(void *self, bool has_failed)
     stop_pulse(t);
     if (has_failed || !finish_posts(t)) {
         fflush(NULL);
+        silence();
         end_in_any_case();
         MPI_Abort(t->comm, 1);
     }

@@ -13,12 +13,15 @@ CLASSES = {
     "falcon": "FalconConfig", "gpt_neox": "GPTNeoXConfig", "starcoder2": "Starcoder2Config",
     "cohere": "CohereConfig", "cohere2": "Cohere2Config", "ernie4_5": "Ernie4_5Config",
     "hunyuan_v1_dense": "HunYuanDenseV1Config", "deepseek_v2": "DeepseekV2Config",
-    "deepseek_v3": "DeepseekV3Config",
+    "deepseek_v3": "DeepseekV3Config", "arcee": "ArceeConfig", "seed_oss": "SeedOssConfig",
+    "phi": "PhiConfig",
 }
 FAMILIES = {name: getattr(transformers, c) for name, c in CLASSES.items() if hasattr(transformers, c)}
-WITH_HEAD_DIM = ("hunyuan_v1_dense", "gemma", "gemma2", "gemma3_text", "gpt_oss", "glm4", "ernie4_5")
-PARTIAL = ("phi3", "glm4", "glm4_moe", "stablelm", "gpt_neox")
-LAYER_NORM = ("gpt2", "stablelm", "falcon", "gpt_neox", "starcoder2", "cohere", "cohere2")
+WITH_HEAD_DIM = ("hunyuan_v1_dense", "gemma", "gemma2", "gemma3_text", "gpt_oss", "glm4", "ernie4_5",
+                 "seed_oss")
+PARTIAL = ("phi3", "glm4", "glm4_moe", "stablelm", "gpt_neox", "phi")
+LAYER_NORM = ("gpt2", "stablelm", "falcon", "gpt_neox", "starcoder2", "cohere", "cohere2",
+              "phi")
 
 
 def scale(rng, kind):
@@ -118,10 +121,15 @@ def random_options(rng, family):
     if family == "gemma2":  # gemma3's cap is read by nobody: refused
         o["attn_logit_softcapping"] = rng.choice([None, 2.0, 50.0])
     if family in ("gemma", "gemma2", "gemma3_text", "smollm3", "olmo2", "granite", "glm4", "cohere",
-                  "cohere2", "hunyuan_v1_dense", "glm4_moe", "gpt_neox", "gpt_oss"):
+                  "cohere2", "hunyuan_v1_dense", "glm4_moe", "gpt_neox", "gpt_oss", "arcee",
+                  "seed_oss"):
         o["attention_bias"] = rng.random() < 0.5
-    if family in ("smollm3", "granite"):
+    if family in ("smollm3", "granite", "arcee", "seed_oss"):
         o["mlp_bias"] = rng.random() < 0.5
+    if family == "seed_oss":
+        o["attention_out_bias"] = rng.random() < 0.5
+    if family in ("arcee", "phi"):
+        o["hidden_act"] = rng.choice(["relu2", "gelu_new", "silu"])
     if family == "smollm3" and rng.random() < 0.6:
         o["no_rope_layers"] = [rng.randrange(2) for _ in range(layers)]
     elif family == "smollm3":
@@ -156,6 +164,7 @@ def random_options(rng, family):
         o.update(moe_intermediate_size=rng.choice([8, 24]), n_shared_experts=rng.choice([1, 2]),
                  routed_scaling_factor=rng.choice([1.0, 2.5]), norm_topk_prob=rng.random() < 0.7,
                  first_k_dense_replace=rng.randrange(0, layers + 1), use_qk_norm=rng.random() < 0.5)
-    if family in ("gemma", "gemma2", "gemma3_text", "granite", "phi3", "starcoder2"):
+    if family in ("gemma", "gemma2", "gemma3_text", "granite", "phi3", "starcoder2", "arcee",
+                  "seed_oss", "phi"):
         o["tie_word_embeddings"] = rng.random() < 0.5
     return o

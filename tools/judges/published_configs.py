@@ -97,6 +97,17 @@ MODELS = {
                             hidden_activation="gelu_pytorch_tanh", rms_norm_eps=1e-6,
                             rope_local_base_freq=10000, rope_scaling=None, rope_theta=1000000,
                             sliding_window=512, sliding_window_pattern=6)},
+    "phi": {
+        "Phi-1.5": sizes(2048, 8192, 24, 32, None, 51200, 2048, hidden_act="gelu_new",
+                         embd_pdrop=0.0, resid_pdrop=0.0, layer_norm_eps=1e-5, rope_scaling=None,
+                         partial_rotary_factor=0.5, qk_layernorm=False, rope_theta=10000.0,
+                         bos_token_id=None, eos_token_id=None, tie_word_embeddings=False)},
+    "seed_oss": {
+        "Seed-OSS": sizes(5120, 27648, 64, 80, 8, 155136, 524288, rms_norm_eps=1e-6, head_dim=128,
+                          attention_bias=True, attention_out_bias=False, mlp_bias=False,
+                          residual_dropout=0.1, rope_scaling={"rope_type": "default"},
+                          rope_theta=1e7, bos_token_id=0, eos_token_id=2, pad_token_id=1,
+                          pretraining_tp=1, tie_word_embeddings=False)},
     "phi3": {
         "Phi-3 mini": sizes(3072, 8192, 32, 32, 32, 32064, 4096, **PHI3, rope_scaling=None,
                             original_max_position_embeddings=4096, sliding_window=2047),

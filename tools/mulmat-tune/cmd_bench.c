@@ -22,6 +22,7 @@
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/model_shapes.h"
 #include "tools/mulmat-tune/open_runtime.h"
+#include "base/file.h"
 #include "measure/bench.h"
 #include "measure/quiet.h"
 #include "measure/measure_reference.h"
@@ -94,13 +95,15 @@ static bool show_progress(void *user, const struct tnd_bench_progress *progress)
     double spread = progress->total.median_us > 0
                         ? 100 * progress->total.spread_us / progress->total.median_us
                         : 0;
-    double all_s = progress->elapsed_s + progress->left_s;
+    const double left_s =
+        progress->left_s > 0 ? progress->left_s : 0; /* a cell ends when it does */
+    double all_s = progress->elapsed_s + left_s;
     bool is_time = progress->trials == 1 || progress->elapsed_s - display->shown_s >= 5 ||
                    progress->elapsed_s - display->shown_s >= 0.05 * all_s;
     if (display->is_terminal || is_time) {
         char problem[TND_PROBLEM_MAX];
         char line[TND_PROBLEM_MAX + 96];
-        int left = (int)(progress->left_s + 0.5);
+        int left = (int)(left_s + 0.5);
         tnd_problem_print(&progress->problem, problem, sizeof(problem));
         clear_line(display);
         (void)snprintf(line, sizeof(line), "[%3.0f %%] %d:%02d left, %s: %.1f us, spread %.1f %%%s",
@@ -183,7 +186,7 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /* Files are written beside the old one and renamed: the folder counts. */
-static bool can_write(const char *path)
+static bool can_write(const char *path, struct tandem_error *why)
 {
     const char *slash = strrchr(path, '/');
     char folder[4096];
@@ -191,21 +194,39 @@ static bool can_write(const char *path)
     (void)snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - path + 1),
                    slash == NULL ? "." : path);
     if (access(folder, W_OK | X_OK) != 0) {
-        fprintf(stderr, "mulmat-tune bench: %s cannot be written: %s: %s\n", path, folder,
-                strerror(errno));
+        tnd_error_set(why, TANDEM_E_FILE, path, errno, 0, "%s cannot be written: %s: %s", path,
+                      folder, strerror(errno));
         return false;
     }
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
-        fprintf(stderr, "mulmat-tune bench: %s cannot be written: it is a folder\n", path);
+        tnd_error_set(why, TANDEM_E_FILE, path, 0, 0, "%s cannot be written: it is a folder", path);
         return false;
     }
     return true;
 }
 
 /* Whether the file may be written. Asked before measuring, not after. */
+/* Whether this machine's own table has a place; `why` says what is wrong with it. */
+static bool has_own_place(struct tandem_error *why)
+{
+    char own[4096];
+    return tnd_table_own_path(own, sizeof(own), why) == TANDEM_OK &&
+           tnd_file_make_folders(own, why) == TANDEM_OK && can_write(own, why);
+}
+
+/* Before anything is measured, which takes its time. */
 static bool may_write(const struct request *request)
 {
-    if (request->file != NULL && !can_write(request->file)) {
+    struct tandem_error why = {0};
+    if (!has_own_place(&why) && request->file == NULL) {
+        fprintf(stderr, "mulmat-tune bench: %s; --file writes elsewhere\n", why.text);
+        return false;
+    }
+    if (why.status != TANDEM_OK) {
+        tnd_say("mulmat-tune bench: %s: only %s will be written\n", why.text, request->file);
+    }
+    if (request->file != NULL && !can_write(request->file, &why)) {
+        fprintf(stderr, "mulmat-tune bench: %s\n", why.text);
         return false;
     }
     if (request->file == NULL || request->yes || access(request->file, F_OK) != 0) {
@@ -269,7 +290,7 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
         if (status == TANDEM_OK) {
             tnd_cmd_tell_shared(table, TANDEM_TABLE_TEXT);
         } else if (status == TANDEM_E_TABLE) { /* a device alone, or no times on one thread */
-            tnd_say("nothing for stdout: %s\n", error->text);
+            tnd_say("nothing is printed: %s\n", error->text);
             status = TANDEM_OK;
         }
     } else {
@@ -286,6 +307,9 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
     }
     char path[4096];
     struct tandem_error trouble = {0};
+    if (request->file != NULL && !has_own_place(&trouble)) {
+        return status; /* as was said before */
+    }
     enum tandem_status own = tnd_cmd_update_own_table(table, path, sizeof(path), &trouble);
     if (own == TANDEM_OK) {
         tnd_say("this machine's own table: %s\n", path);

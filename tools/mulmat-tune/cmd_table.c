@@ -224,7 +224,8 @@ static bool check_file(struct tnd_text *out, const char *path,
     struct tandem_error error = {0};
     struct tnd_invalid_report report;
     if (tandem_table_load(path, &table, &error) != TANDEM_OK) {
-        tnd_text_printf(out, "%s: %s\n", path, error.text);
+        const bool is_named = strncmp(error.text, path, strlen(path)) == 0;
+        tnd_text_printf(out, "%s%s%s\n", is_named ? "" : path, is_named ? "" : ": ", error.text);
         return false;
     }
     int64_t n_cells = tnd_table_count_cells(table);

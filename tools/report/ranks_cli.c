@@ -367,6 +367,10 @@ enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runti
     unsigned refused = 0;
     TND_TRY(tnd_ranks_refused(ranks->divide, ranks->experts, &refused, error));
     if (joined == NULL) {
+        if (ranks->shares != NULL || ranks->layers != NULL || ranks->divide != NULL) {
+            tnd_say("%s: note: without mpirun there is one rank, and nothing to divide\n",
+                    args_program);
+        }
         return tandem_session_new(model, runtime, options, out_session, error);
     }
     const bool is_first = !who.is_made;

@@ -207,6 +207,12 @@ static struct sums sum_up(const struct bench *bench)
     return sums;
 }
 
+/* In the unit that shows it: small nets take some microseconds. */
+static void print_time(double ms)
+{
+    printf(ms < 1.0 ? "%.2f us" : "%.3f ms", ms < 1.0 ? 1e3 * ms : ms);
+}
+
 static void print(const struct bench *bench)
 {
     const struct sums sums = sum_up(bench);
@@ -221,8 +227,12 @@ static void print(const struct bench *bench)
                sums.by_reference);
         return;
     }
-    printf("%.3f ms, the median of %d; the fastest %.3f ms, the first %.3f ms\n", median,
-           bench->n_rounds, bench->ms[0], bench->plan_ms);
+    print_time(median);
+    printf(", the median of %d; the fastest ", bench->n_rounds);
+    print_time(bench->ms[0]);
+    printf(", the first ");
+    print_time(bench->plan_ms);
+    printf("\n");
     printf("loaded in %.0f ms; %.1f MiB of results", bench->load_ms, sums.results_mib);
     if (peak > 0) {
         printf(", %.1f MiB at most, the program itself not counted", peak);
@@ -295,7 +305,7 @@ int tnd_cmd_graph_bench(int argc, char **argv)
     const struct args_option options[] = {
         {"dim", ARGS_STRINGS, &bench.dims, 0, 0, "NAME=N", "extent of a dimension with a name"},
         {"seconds", ARGS_NUMBER, &bench.seconds, 0, 3600, "S", "how long; 1"},
-        {"threads", ARGS_INT, &bench.how.threads, 0, 4096, "N", "threads; default: one a core"},
+        {"threads", ARGS_INT, &bench.how.threads, 0, 1024, "N", "threads; default: one a core"},
         {"table", ARGS_STRING, &bench.how.table, 0, 0, "FILE",
          "timing table; none: the rule; default: this machine's"},
         TND_GRAPH_DEVICE_ROWS(&bench.how),

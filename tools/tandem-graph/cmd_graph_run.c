@@ -84,6 +84,7 @@ static enum tandem_status load_input(struct run *run, const char *word, struct t
 static enum tandem_status check_dims(const struct run *run, struct tandem_error *error)
 {
     const struct tnd_onnx_graph *graph = run->model->model->graph;
+    TND_TRY(tnd_onnx_check_dims(graph, run->sizes, run->dims.n, error));
     for (int i = 0; i < graph->n_inputs; i++) {
         for (int k = 0; k < run->in.n; k++) {
             const struct tnd_dims *shape = &run->in.arrays[k]->shape;

@@ -382,7 +382,7 @@ int tnd_cmd_graph_transcribe(int argc, char **argv)
          "the token that ends the text; default: config.json's"},
         {"tokens", ARGS_INT, &listen.n_tokens, 1, MAX_TOKENS, "N",
          "at most, in 30 s of sound; 224"},
-        {"threads", ARGS_INT, &listen.how.threads, 0, 4096, "N", "threads; default: one a core"},
+        {"threads", ARGS_INT, &listen.how.threads, 0, 1024, "N", "threads; default: one a core"},
         {"table", ARGS_STRING, &listen.how.table, 0, 0, "FILE",
          "timing table; none: the rule; default: this machine's"},
         TND_GRAPH_DEVICE_ROWS(&listen.how),

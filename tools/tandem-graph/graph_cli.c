@@ -87,6 +87,8 @@ enum tandem_status tnd_graph_build(const struct tnd_onnx_model *model,
 {
     struct tnd_onnx_part part = {.first = 0};
     const struct tnd_onnx_build_options options = {.n_dims = n_dims, .dims = dims, .part = &part};
+    *out_stopped = NULL;
+    TND_TRY(tnd_onnx_check_dims(model->graph, dims, n_dims, error));
     const enum tandem_status status = tnd_onnx_build(model, &options, out_net, error);
     for (int i = 0; i < part.n_left; i++) {
         tnd_array_free(part.left[i].known);

@@ -42,7 +42,7 @@ struct tnd_graph_runtime {
             "force a profile, and its device, wherever it applies"                                 \
     }
 #define TND_GRAPH_RUNTIME_ROWS(r)                                                                  \
-    {"threads", ARGS_INT, &(r)->threads, 0, 4096, "N", "threads; default: one a core"},            \
+    {"threads", ARGS_INT, &(r)->threads, 0, 1024, "N", "threads; default: one a core"},            \
         {"table",                                                                                  \
          ARGS_STRING,                                                                              \
          &(r)->table,                                                                              \

@@ -21,6 +21,7 @@
 static bool is_unknown_name(const struct tandem_error *error)
 {
     return strncmp(error->text, "unknown type: ", 14) == 0 ||
+           strncmp(error->text, "objective: ", 11) == 0 ||
            (error->status == TANDEM_E_NOT_FOUND && strncmp(error->text, "profile '", 9) == 0);
 }
 

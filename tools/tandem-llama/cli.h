@@ -43,7 +43,7 @@ struct tnd_cli_runtime {
 
 /** Rows of these options for a struct args_command. */
 #define TND_RUNTIME_ROWS(r)                                                                        \
-    {"threads", ARGS_INT, &(r)->threads, 0, 4096, "N", "threads; default: one a core"},            \
+    {"threads", ARGS_INT, &(r)->threads, 0, 1024, "N", "threads; default: one a core"},            \
         {"profile",                                                                                \
          ARGS_STRING,                                                                              \
          &(r)->profile,                                                                            \

@@ -300,7 +300,7 @@ int tnd_cmd_convert(int argc, char **argv)
          "types as llama.cpp lays them out under this name (q4_k_m, q2_k, iq3_xs, ...)"},
         {"imatrix", ARGS_STRING, &wanted.importance, 0, 0, "FILE",
          "importance matrix: which columns' errors count more (tandem-llama imatrix)"},
-        {"threads", ARGS_INT, &threads, 0, 4096, "N", "threads; default: one a core"},
+        {"threads", ARGS_INT, &threads, 0, 1024, "N", "threads; default: one a core"},
         {"packed", ARGS_FLAG, &packs, 0, 0, NULL,
          "also write OUT.gguf.packed: starts then need not pack weights on CPUs like this one"},
         TND_NEW_FILE_OPTION(replaces),

@@ -308,7 +308,7 @@ int tnd_cmd_demo(int argc, char **argv)
         {"quick", ARGS_FLAG, &demo.quick, 0, 0, NULL, "a smaller model"},
         {"table", ARGS_STRING, &demo.table, 0, 0, "FILE",
          "timing table; default: this machine's own"},
-        {"threads", ARGS_INT, &demo.threads, 0, 4096, "N", "threads; default: one a core"},
+        {"threads", ARGS_INT, &demo.threads, 0, 1024, "N", "threads; default: one a core"},
         {"budget", ARGS_NUMBER, &demo.budget_s, 0, 1e6, "SECONDS",
          "of measuring; 36, with --quick 10"},
     };

@@ -177,7 +177,7 @@ int main(int argc, char **argv)
          "for the headers of a request to come, and again for its body; 20"},
         {"save", ARGS_STRING, &o.settings.saved, 0, 0, "FILE",
          "keep texts with their keys and values here from one run to the next"},
-        {"threads", ARGS_INT, &o.settings.threads, 0, 4096, "N", "threads; one a core"},
+        {"threads", ARGS_INT, &o.settings.threads, 0, 1024, "N", "threads; one a core"},
         {"table", ARGS_STRING, &o.settings.table, 0, 0, "FILE",
          "timing table; none: the rule; default: this machine's"},
         {"profile", ARGS_STRING, &o.settings.profile, 0, 0, "NAME",

@@ -236,8 +236,11 @@ struct srv_http *tnd_srv_http_start(struct srv_server *server,
         why = start(http, &is_local);
     }
     if (why != NULL) {
-        snprintf(error->text, sizeof(error->text), "%.60s port %d: %s", options->host,
-                 options->port, why);
+        char port[16] = "";
+        if (strncmp(options->host, "unix:", 5) != 0) {
+            snprintf(port, sizeof(port), " port %d", options->port);
+        }
+        snprintf(error->text, sizeof(error->text), "%.108s%s: %s", options->host, port, why);
         http_free(http);
         return NULL;
     }
