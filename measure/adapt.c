@@ -5,6 +5,7 @@
  * profile is compared. */
 #include "measure/adapt.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,7 @@ struct line {
 struct tnd_adapt {
     struct tnd_adapt_options options;
     int64_t *m;
-    int n_lines, capacity;
-    struct line *lines;
+    TND_VECTOR_OF(struct line, lines);
 };
 
 /* What is left for one cell. */
@@ -62,29 +62,17 @@ void tnd_adapt_free(struct tnd_adapt *adapt)
         return;
     }
     for (int i = 0; i < adapt->n_lines; i++) {
-        tnd_free(adapt->lines[i].points.points);
+        tnd_vector_fini(&adapt->lines[i].points.points_vector);
     }
-    tnd_free(adapt->lines);
+    tnd_vector_fini(&adapt->lines_vector);
     tnd_free(adapt->m);
     tnd_free(adapt);
 }
 
 enum tandem_status tnd_adapt_add_line(struct tnd_adapt *adapt, const struct tnd_adapt_line *line)
 {
-    if (adapt->n_lines == adapt->capacity) {
-        int capacity = adapt->capacity > 0 ? 2 * adapt->capacity : 32;
-        struct line *grown = tnd_calloc((size_t)capacity, sizeof(grown[0]));
-        if (grown == NULL) {
-            return TANDEM_E_MEMORY;
-        }
-        if (adapt->n_lines > 0) {
-            memcpy(grown, adapt->lines, (size_t)adapt->n_lines * sizeof(grown[0]));
-        }
-        tnd_free(adapt->lines);
-        adapt->lines = grown;
-        adapt->capacity = capacity;
-    }
-    int i = adapt->n_lines++;
+    int i = adapt->n_lines;
+    TND_TRY(tnd_vector_insert(&adapt->lines_vector, sizeof(adapt->lines[0]), INT_MAX, i));
     bool joins = i > 0 && adapt->lines[i - 1].is.group == line->group;
     adapt->lines[i] = (struct line){.is = *line,
                                     .m_limit = INT64_MAX,
@@ -106,11 +94,11 @@ static int similarity(const struct tnd_adapt_line *a, const struct tnd_adapt_lin
 /* The line at `index` has got its first point: it tells about those that have none. */
 static void introduce(struct tnd_adapt *adapt, int index)
 {
-    TND_ASSERT(index >= 0 && adapt->lines[index].points.n > 0);
+    TND_ASSERT(index >= 0 && adapt->lines[index].points.n_points > 0);
     const struct line *known = &adapt->lines[index];
     for (int i = 0; i < adapt->n_lines; i++) {
         struct line *line = &adapt->lines[i];
-        if (line->points.n == 0 &&
+        if (line->points.n_points == 0 &&
             (line->similar < 0 || similarity(&line->is, &known->is) >
                                       similarity(&line->is, &adapt->lines[line->similar].is))) {
             line->similar = index;
@@ -122,7 +110,7 @@ static void introduce(struct tnd_adapt *adapt, int index)
 static double by_similar(const struct line *line, const struct line *similar, int64_t m,
                          bool safely)
 {
-    TND_ASSERT(line->points.n == 0 && similar->points.n > 0);
+    TND_ASSERT(line->points.n_points == 0 && similar->points.n_points > 0);
     double us = tnd_adapt_line_us(&similar->points, m, similar->is.fixed_tokens, safely);
     double work = line->is.work / similar->is.work;
     double threads = (double)similar->is.threads / line->is.threads;
@@ -135,7 +123,7 @@ static double expect_us(const struct tnd_adapt *adapt, const struct line *line, 
 {
     TND_ASSERT(line->is.threads >= 1 && m >= 1);
     const struct tnd_adapt_points *points = &line->points;
-    if (points->n == 0) {
+    if (points->n_points == 0) {
         return line->similar >= 0
                    ? by_similar(line, &adapt->lines[line->similar], m, safely)
                    : line->is.work * ((double)m + TND_UNKNOWN_TOKENS) / TND_SLOWEST_MADDS * 1e6;
@@ -160,7 +148,7 @@ static const struct line *fastest_at(const struct tnd_adapt *adapt, const struct
     const struct line *best = NULL;
     for (int i = of->first; i < adapt->n_lines && adapt->lines[i].first == of->first; i++) {
         const struct line *line = &adapt->lines[i];
-        if (line->points.n == 0) {
+        if (line->points.n_points == 0) {
             continue;
         }
         double us = expect_us(adapt, line, m, false);
@@ -247,7 +235,7 @@ static bool is_known_elsewhere(const struct tnd_adapt *adapt, const struct line 
 {
     for (int i = line->first; i < adapt->n_lines && adapt->lines[i].first == line->first; i++) {
         const struct line *other = &adapt->lines[i];
-        if (other->points.n > 0 && other->is.profile == line->is.profile) {
+        if (other->points.n_points > 0 && other->is.profile == line->is.profile) {
             return true;
         }
     }
@@ -258,7 +246,7 @@ static void consider_grid(const struct tnd_adapt *adapt, struct line *line,
                           const struct allowance *allowance)
 {
     const struct tnd_adapt_points *points = &line->points;
-    bool is_new_profile = points->n == 0 && !is_known_elsewhere(adapt, line);
+    bool is_new_profile = points->n_points == 0 && !is_known_elsewhere(adapt, line);
     for (int i = 0; i < adapt->options.n_m; i++) {
         int64_t m = adapt->m[i];
         int at = tnd_adapt_find(points, m);
@@ -266,7 +254,7 @@ static void consider_grid(const struct tnd_adapt *adapt, struct line *line,
             continue;
         }
         double uncertainty = tnd_adapt_gap_uncertainty(points, m);
-        if (points->n == 0 && !is_new_profile) {
+        if (points->n_points == 0 && !is_new_profile) {
             uncertainty = TND_UNCERTAIN_THREADS;
         }
         struct tnd_adapt_cell cell = {.m = m, .uncertainty = uncertainty, .is_new = true};
@@ -279,7 +267,7 @@ static void consider_gaps(const struct tnd_adapt *adapt, struct line *line,
                           const struct allowance *allowance)
 {
     const struct tnd_adapt_points *points = &line->points;
-    for (int i = 0; i + 1 < points->n && !adapt->options.is_fixed; i++) {
+    for (int i = 0; i + 1 < points->n_points && !adapt->options.is_fixed; i++) {
         int64_t low = points->points[i].m;
         int64_t high = points->points[i + 1].m;
         struct tnd_adapt_cell cell = {.m = tnd_adapt_middle(low, high), .is_new = true};
@@ -326,7 +314,7 @@ static double thread_outlier(const struct tnd_adapt *adapt, const struct line *l
 static void consider_repeats(const struct tnd_adapt *adapt, struct line *line,
                              const struct allowance *allowance)
 {
-    for (int i = 0; i < line->points.n; i++) {
+    for (int i = 0; i < line->points.n_points; i++) {
         const struct tnd_adapt_point *point = &line->points.points[i];
         if (point->trials < adapt->options.max_trials) {
             double excess =
@@ -392,7 +380,7 @@ enum tandem_status tnd_adapt_done(struct tnd_adapt *adapt, const struct tnd_adap
 {
     TND_ASSERT(cell->line >= 0 && cell->line < adapt->n_lines && cell->m >= 1);
     struct line *line = &adapt->lines[cell->line];
-    bool is_first = line->points.n == 0;
+    bool is_first = line->points.n_points == 0;
     TND_TRY(tnd_adapt_put(&line->points, cell->m, total));
     if (is_first) {
         introduce(adapt, cell->line);
@@ -428,7 +416,7 @@ static void add_line_state(const struct tnd_adapt *adapt, const struct line *lin
                            struct tnd_adapt_state *state)
 {
     bool can_measure = line->m_limit > adapt->m[0];
-    state->unknown_lines += line->points.n == 0 && can_measure ? 1 : 0;
+    state->unknown_lines += line->points.n_points == 0 && can_measure ? 1 : 0;
     for (int i = 0; i < adapt->options.n_m && adapt->m[i] < line->m_limit; i++) {
         int at = tnd_adapt_find(&line->points, adapt->m[i]);
         bool known = at >= 0 && line->points.points[at].m == adapt->m[i];
@@ -438,7 +426,7 @@ static void add_line_state(const struct tnd_adapt *adapt, const struct line *lin
             state->pending_s += trials < 2 ? (2 - trials) * trial_s(adapt, line, adapt->m[i]) : 0.0;
         }
     }
-    for (int i = 0; i < line->points.n; i++) {
+    for (int i = 0; i < line->points.n_points; i++) {
         state->cells++;
         state->trials += line->points.points[i].trials;
     }
@@ -457,9 +445,9 @@ enum tandem_status tnd_adapt_state(const struct tnd_adapt *adapt, struct tnd_ada
     }
     for (int i = 0; i < adapt->n_lines; i++) {
         const struct tnd_adapt_points *points = &adapt->lines[i].points;
-        for (int p = 0; p < points->n; p++) {
+        for (int p = 0; p < points->n_points; p++) {
             uncertainties[n++] = tnd_adapt_point_uncertainty(&points->points[p]);
-            if (p + 1 < points->n && points->points[p + 1].m - points->points[p].m > 1) {
+            if (p + 1 < points->n_points && points->points[p + 1].m - points->points[p].m > 1) {
                 uncertainties[n++] = tnd_adapt_gap_uncertainty(points, points->points[p].m + 1);
             }
         }

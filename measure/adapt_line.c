@@ -2,18 +2,17 @@
  * Points of a line, and the uncertainty about them. */
 #include "measure/adapt_line.h"
 
+#include <limits.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/tnd_assert.h"
-#include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "table/tnd_table.h"
 #include "tune/policy.h"
 
 int tnd_adapt_find(const struct tnd_adapt_points *points, int64_t m)
 {
-    int i = points->n - 1;
+    int i = points->n_points - 1;
     while (i >= 0 && points->points[i].m > m) {
         i--;
     }
@@ -47,25 +46,6 @@ static void repeat_trial(struct tnd_adapt_point *point, double us, double spread
     point->trials++;
 }
 
-static enum tandem_status reserve(struct tnd_adapt_points *points)
-{
-    if (points->n < points->capacity) {
-        return TANDEM_OK;
-    }
-    int capacity = points->capacity > 0 ? 2 * points->capacity : 8;
-    struct tnd_adapt_point *grown = tnd_calloc((size_t)capacity, sizeof(grown[0]));
-    if (grown == NULL) {
-        return TANDEM_E_MEMORY;
-    }
-    if (points->n > 0) {
-        memcpy(grown, points->points, (size_t)points->n * sizeof(grown[0]));
-    }
-    tnd_free(points->points);
-    points->points = grown;
-    points->capacity = capacity;
-    return TANDEM_OK;
-}
-
 /* What is left of the uncertainty in one of the halves. One right prediction does not make a curve
  * straight: kernels step with their tiles. */
 static double uncertainty_left(int64_t low, int64_t high, double wrong)
@@ -87,23 +67,23 @@ enum tandem_status tnd_adapt_put(struct tnd_adapt_points *points, int64_t m,
         repeat_trial(&points->points[before], us, spread, is_noisy);
         return TANDEM_OK;
     }
-    TND_TRY(reserve(points));
+    TND_TRY(
+        tnd_vector_insert(&points->points_vector, sizeof(points->points[0]), INT_MAX, before + 1));
     double uncertainty = -1;
-    if (before >= 0 && before + 1 < points->n) {
-        double predicted = along(&points->points[before], &points->points[before + 1], m);
+    if (before >= 0 && before + 2 < points->n_points) {
+        struct tnd_adapt_point *low = &points->points[before];
+        double predicted = along(low, &low[2], m);
         double wrong = us > 0 ? fabs(predicted - us) / us : 0;
-        points->points[before].uncertainty = uncertainty_left(points->points[before].m, m, wrong);
-        uncertainty = uncertainty_left(m, points->points[before + 1].m, wrong);
+        low->uncertainty = uncertainty_left(low->m, m, wrong);
+        uncertainty = uncertainty_left(m, low[2].m, wrong);
     }
-    struct tnd_adapt_point *at = points->points + before + 1;
-    memmove(at + 1, at, (size_t)(points->n - before - 1) * sizeof(at[0]));
+    struct tnd_adapt_point *at = &points->points[before + 1];
     *at = (struct tnd_adapt_point){.m = m,
                                    .us = us,
                                    .spread = spread,
                                    .is_noisy = is_noisy,
                                    .trials = 1,
                                    .uncertainty = uncertainty};
-    points->n++;
     return TANDEM_OK;
 }
 
@@ -112,14 +92,14 @@ enum tandem_status tnd_adapt_put(struct tnd_adapt_points *points, int64_t m,
 double tnd_adapt_line_us(const struct tnd_adapt_points *points, int64_t m, double fixed_tokens,
                          bool safely)
 {
-    TND_ASSERT(points->n > 0 && m >= 1);
+    TND_ASSERT(points->n_points > 0 && m >= 1);
     const struct tnd_adapt_point *first = &points->points[0];
-    const struct tnd_adapt_point *last = &points->points[points->n - 1];
+    const struct tnd_adapt_point *last = &points->points[points->n_points - 1];
     if (m > last->m) {
         if (safely) {
             return last->us * (double)m / (double)last->m;
         }
-        if (points->n > 1) {
+        if (points->n_points > 1) {
             double slope = (last->us - last[-1].us) / (double)(last->m - last[-1].m);
             return last->us + fmax(slope, 0.0) * (double)(m - last->m);
         }
@@ -139,7 +119,7 @@ double tnd_adapt_line_us(const struct tnd_adapt_points *points, int64_t m, doubl
 /* A step or a bow of the curve shows in what the lines before and behind say about the gap. */
 static double bend(const struct tnd_adapt_points *points, int low, int64_t m)
 {
-    TND_ASSERT(low >= 0 && low + 1 < points->n);
+    TND_ASSERT(low >= 0 && low + 1 < points->n_points);
     const struct tnd_adapt_point *p = points->points;
     double us = along(&p[low], &p[low + 1], m);
     double differs = 0;
@@ -149,7 +129,7 @@ static double bend(const struct tnd_adapt_points *points, int low, int64_t m)
     if (low > 0) {
         differs = fabs(along(&p[low - 1], &p[low], m) - us);
     }
-    if (low + 2 < points->n) {
+    if (low + 2 < points->n_points) {
         differs = fmax(differs, fabs(along(&p[low + 1], &p[low + 2], m) - us));
     }
     return differs / us;
@@ -158,7 +138,7 @@ static double bend(const struct tnd_adapt_points *points, int low, int64_t m)
 double tnd_adapt_gap_uncertainty(const struct tnd_adapt_points *points, int64_t m)
 {
     const struct tnd_adapt_point *p = points->points;
-    int n = points->n;
+    int n = points->n_points;
     if (n == 0) {
         return 1.0;
     }
@@ -186,15 +166,15 @@ double tnd_adapt_point_uncertainty(const struct tnd_adapt_point *point)
 
 double tnd_adapt_outlier(const struct tnd_adapt_points *points, int i)
 {
-    TND_ASSERT(i >= 0 && i < points->n);
+    TND_ASSERT(i >= 0 && i < points->n_points);
     const struct tnd_adapt_point *point = &points->points[i];
     double credible = point->us;
-    for (int j = i + 1; j < points->n; j++) {
+    for (int j = i + 1; j < points->n_points; j++) {
         credible = fmin(credible, points->points[j].us);
     }
     if (i > 0) {
         double told = point[-1].us * (double)point->m / (double)point[-1].m;
-        if (i + 1 < points->n) {
+        if (i + 1 < points->n_points) {
             told = fmin(told, fmax(along(point - 1, point + 1, point->m), point[-1].us));
         }
         credible = fmin(credible, told * (1 + TND_CREDIBLE_STEP));

@@ -4,6 +4,7 @@
 #ifndef TND_ADAPT_LINE_H
 #define TND_ADAPT_LINE_H
 
+#include "base/vector.h"
 #include "measure/adapt.h"
 
 struct tnd_adapt_point {
@@ -17,8 +18,7 @@ struct tnd_adapt_point {
 };
 
 struct tnd_adapt_points {
-    int n, capacity;
-    struct tnd_adapt_point *points; /* ascending m */
+    TND_VECTOR_OF(struct tnd_adapt_point, points); /* ascending m */
 };
 
 /** Index of the last point with m at most this; -1: none. */

@@ -133,11 +133,11 @@ static void gaps_and_ends_of_a_line_are_uncertain(void)
     CU_ASSERT_DOUBLE_EQUAL(tnd_adapt_gap_uncertainty(&points, 12), 0.03, 1e-9);
     put(&points, 24, 300); /* predicted 240: off by a fifth */
     CU_ASSERT_DOUBLE_EQUAL(tnd_adapt_gap_uncertainty(&points, 20), 0.4 * (0.2 - 0.01), 1e-9);
-    tnd_free(points.points);
+    tnd_vector_fini(&points.points_vector);
     struct tnd_adapt_point bent[] = {{.m = 8, .us = 80, .uncertainty = -1},
                                      {.m = 16, .us = 160, .uncertainty = -1},
                                      {.m = 24, .us = 480, .uncertainty = -1}};
-    const struct tnd_adapt_points curve = {3, 3, bent};
+    const struct tnd_adapt_points curve = {.points = bent, .n_points = 3};
     CU_ASSERT_DOUBLE_EQUAL(tnd_adapt_gap_uncertainty(&curve, 12), 0.25 * 120 / 120, 1e-9);
     bent[1].us = 80 * 2 * 1.15 + 16; /* above the time a token of the point before */
     bent[2].us = 1000;
