@@ -75,21 +75,22 @@ static int64_t panel_place(int64_t filter, int64_t panel_k, int64_t k)
     return (filter - lane) * panel_k + (k / 4 * TND_INT8_PANEL + lane) * 4 + k % 4;
 }
 
-/* A filter's weights, tap by tap, and what is known of them. */
+/* A filter's weights, tap by tap, and bounds of them. */
 struct weights {
     int32_t *values;
     int32_t low, high;
     uint32_t sum;
 };
 
-#define READ_WEIGHTS(store)                                                                        \
-    for (int64_t c = 0; c < channels; c++) {                                                       \
-        for (int64_t t = 0; t < taps; t++, at += w->strides[1]) {                                  \
-            const int32_t v = ((const store *)w->data)[at];                                        \
-            low = v < low ? v : low;                                                               \
-            high = v > high ? v : high;                                                            \
+#define LOOK (low = v < low ? v : low, high = v > high ? v : high)
+#define READ_WEIGHTS(store, look)                                                                  \
+    for (int64_t t = 0; t < taps; t++) {                                                           \
+        const store *from = (const store *)w->data + filter * w->strides[0] + t * stride;          \
+        for (int64_t c = 0; c < channels; c++, from += taps * stride) {                            \
+            const int32_t v = *from;                                                               \
+            look;                                                                                  \
             sum += (uint32_t)v;                                                                    \
-            out->values[t * channels + c] = v;                                                     \
+            values[t * channels + c] = v;                                                          \
         }                                                                                          \
     }
 
@@ -98,19 +99,22 @@ static void read_weights(const struct tnd_conv_int8 *conv, const struct tnd_view
 {
     const int64_t taps = taps_of(conv);
     const int64_t channels = conv->channels / conv->groups;
-    int64_t at = filter * w->strides[0];
+    const int64_t stride = w->strides[1];
+    int32_t *values = out->values;
     int32_t low = INT32_MAX;
     int32_t high = INT32_MIN;
     uint32_t sum = 0;
     switch (w->type) {
     case TANDEM_DTYPE_I8:
-        READ_WEIGHTS(int8_t);
+        low = INT8_MIN;
+        high = INT8_MAX;
+        READ_WEIGHTS(int8_t, (void)0);
         break;
     case TANDEM_DTYPE_U8:
-        READ_WEIGHTS(uint8_t);
+        READ_WEIGHTS(uint8_t, LOOK);
         break;
     default:
-        READ_WEIGHTS(int32_t);
+        READ_WEIGHTS(int32_t, LOOK);
         break;
     }
     out->low = low;
@@ -168,8 +172,10 @@ bool tnd_int8_pack(struct tnd_conv_int8 *conv, const struct tnd_view *w, void *o
             continue;
         }
         int8_t *panel = (int8_t *)out + panel_place(to, up(k, TND_INT8_STEP), 0);
-        for (int64_t i = 0; i < k && fits; i++) {
-            panel[i / 4 * (4 * TND_INT8_PANEL) + i % 4] = (int8_t)(row.values[i] + shift);
+        for (int64_t i = 0; i < k && fits; i += 4, panel += 4 * TND_INT8_PANEL) {
+            for (int64_t j = 0; j < 4 && i + j < k; j++) {
+                panel[j] = (int8_t)(row.values[i + j] + shift);
+            }
         }
     }
     tnd_free(row.values);
