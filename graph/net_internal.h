@@ -31,8 +31,8 @@ enum tandem_status tnd_net_compute(const struct tnd_net *net, const struct tnd_n
                                    struct tnd_array *const *arrays, struct tnd_array **out,
                                    struct tandem_error *error);
 
-/** Whether a constant result, of an operand of this type, is computed when somebody reads it: weights
- *  of bytes as int32 take four times the memory, and are mostly packed of the bytes. */
+/** Whether a constant result, of an operand of this type, is computed when somebody reads it:
+ *  weights of bytes as int32 take four times the memory, and are mostly packed from the bytes. */
 static inline bool tnd_net_is_late(enum tnd_net_op op, const struct tnd_net_value *result,
                                    enum tandem_dtype from)
 {
