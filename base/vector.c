@@ -16,6 +16,20 @@ void *tnd_vector_at(const struct tnd_vector *vector, size_t item_bytes, int at)
     return vector->items != NULL ? (char *)vector->items + (size_t)at * item_bytes : NULL;
 }
 
+bool tnd_vector_reserve(struct tnd_vector *vector, size_t item_bytes, int n)
+{
+    if (n > vector->capacity) {
+        void *grown = tnd_realloc(vector->items, (size_t)vector->capacity * item_bytes,
+                                  (size_t)n * item_bytes);
+        if (grown == NULL) {
+            return false;
+        }
+        vector->items = grown;
+        vector->capacity = n;
+    }
+    return true;
+}
+
 enum tandem_status tnd_vector_insert(struct tnd_vector *vector, size_t item_bytes, int limit,
                                      int at)
 {
@@ -24,14 +38,10 @@ enum tandem_status tnd_vector_insert(struct tnd_vector *vector, size_t item_byte
         return TANDEM_E_LIMIT;
     }
     if (vector->n == vector->capacity) {
-        int capacity = vector->capacity == 0 ? FIRST_CAPACITY : vector->capacity * 2;
-        void *grown = tnd_realloc(vector->items, (size_t)vector->capacity * item_bytes,
-                                  (size_t)capacity * item_bytes);
-        if (grown == NULL) {
+        const int capacity = vector->capacity == 0 ? FIRST_CAPACITY : vector->capacity * 2;
+        if (!tnd_vector_reserve(vector, item_bytes, capacity)) {
             return TANDEM_E_MEMORY;
         }
-        vector->items = grown;
-        vector->capacity = capacity;
     }
     char *item = tnd_vector_at(vector, item_bytes, at);
     memmove(item + item_bytes, item, (size_t)(vector->n - at) * item_bytes);

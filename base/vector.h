@@ -31,6 +31,8 @@ struct tnd_vector {
  *  (there are `limit` items already). */
 enum tandem_status tnd_vector_insert(struct tnd_vector *vector, size_t item_bytes, int limit,
                                      int at);
+/** Memory for `n` items at once. False: there is none; nothing has changed then. */
+bool tnd_vector_reserve(struct tnd_vector *vector, size_t item_bytes, int n);
 /** Takes an item out; those behind it move down. */
 void tnd_vector_remove(struct tnd_vector *vector, size_t item_bytes, int at);
 /** Item `at` of `item_bytes` bytes. */

@@ -15,6 +15,7 @@
 #ifndef TND_CONV_INT8_H
 #define TND_CONV_INT8_H
 
+#include "ggml-like/array.h"
 #include "ggml-like/tnd_tensor.h"
 
 enum {
@@ -70,14 +71,12 @@ int64_t tnd_int8_padded_filters(const struct tnd_conv_int8 *conv);
 /** Bytes of the packed weights. */
 int64_t tnd_int8_weight_bytes(const struct tnd_conv_int8 *conv);
 
-/** Whether tnd_int8_pack can pack weights. */
-bool tnd_int8_fits(const struct tnd_conv_int8 *conv, const int32_t *w);
-/** Packs weights {filters, channels / groups, taps..}, zero points taken off. `out` has
- *  tnd_int8_weight_bytes bytes; zero_w and sum_w are written to `filters`, has_zero_w and has_bytes
- *  to `conv`.
- *  False: the weights of some filter are further apart than 8 bits tell apart, or of a depthwise
- *  window above 255 or in more than TND_INT8_TAPS taps. */
-bool tnd_int8_pack(struct tnd_conv_int8 *conv, const int32_t *w, void *out,
+/** Packs weights {filters, K}, of bytes or int32, zero points taken off; K goes channel by channel
+ *  of a group, and in it tap by tap. `out` has tnd_int8_weight_bytes bytes, all 0; zero_w and sum_w
+ *  are written to `filters`, has_zero_w and has_bytes to `conv`.
+ *  False: there is no memory, or the weights of some filter are further apart than 8 bits tell
+ *  apart, or of a depthwise window above 255 or in more than TND_INT8_TAPS taps. */
+bool tnd_int8_pack(struct tnd_conv_int8 *conv, const struct tnd_view *w, void *out,
                    struct tnd_int8_filter *filters);
 
 /** The operation. `conv` is copied. x, w and filters (struct tnd_int8_filter, padded) are tensors

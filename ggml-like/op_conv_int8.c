@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/checked.h"
 #include "base/tnd_assert.h"
 #include "ggml-like/conv_int8.h"
@@ -74,85 +75,111 @@ static int64_t panel_place(int64_t filter, int64_t panel_k, int64_t k)
     return (filter - lane) * panel_k + (k / 4 * TND_INT8_PANEL + lane) * 4 + k % 4;
 }
 
-/* What is added to the weights of a filter, so that they fit into 8 bits; false: they do not. */
-static bool shift_of(const struct tnd_conv_int8 *conv, const int32_t *w, int64_t n, int32_t *out)
-{
-    int32_t low = n > 0 ? w[0] : 0;
-    int32_t high = low;
-    for (int64_t k = 1; k < n; k++) {
-        low = w[k] < low ? w[k] : low;
-        high = w[k] > high ? w[k] : high;
+/* A filter's weights, tap by tap, and bounds of them. */
+struct weights {
+    int32_t *values;
+    int32_t low, high;
+    uint32_t sum;
+};
+
+#define LOOK (low = v < low ? v : low, high = v > high ? v : high)
+#define READ_WEIGHTS(store, look)                                                                  \
+    for (int64_t t = 0; t < taps; t++) {                                                           \
+        const store *from = (const store *)w->data + filter * w->strides[0] + t * stride;          \
+        for (int64_t c = 0; c < channels; c++, from += taps * stride) {                            \
+            const int32_t v = *from;                                                               \
+            look;                                                                                  \
+            sum += (uint32_t)v;                                                                    \
+            values[t * channels + c] = v;                                                          \
+        }                                                                                          \
     }
+
+static void read_weights(const struct tnd_conv_int8 *conv, const struct tnd_view *w, int64_t filter,
+                         struct weights *out)
+{
+    const int64_t taps = taps_of(conv);
+    const int64_t channels = conv->channels / conv->groups;
+    const int64_t stride = w->strides[1];
+    int32_t *values = out->values;
+    int32_t low = INT32_MAX;
+    int32_t high = INT32_MIN;
+    uint32_t sum = 0;
+    switch (w->type) {
+    case TANDEM_DTYPE_I8:
+        low = INT8_MIN;
+        high = INT8_MAX;
+        READ_WEIGHTS(int8_t, (void)0);
+        break;
+    case TANDEM_DTYPE_U8:
+        READ_WEIGHTS(uint8_t, LOOK);
+        break;
+    default:
+        READ_WEIGHTS(int32_t, LOOK);
+        break;
+    }
+    out->low = low;
+    out->high = high;
+    out->sum = sum;
+}
+
+/* What is added to the weights of a filter, so that they fit into 8 bits; false: they do not. */
+static bool shift_of(const struct tnd_conv_int8 *conv, const struct weights *w, int32_t *out)
+{
+    const int32_t low = w->low;
+    const int32_t high = w->high;
     *out = low < -128 ? -128 - low : high > 127 ? 127 - high : 0;
     if (tnd_int8_is_depthwise(conv)) {
         *out = 0;
-        return low >= -255 && high <= 255 && n <= TND_INT8_TAPS;
+        return low >= -255 && high <= 255 && taps_of(conv) <= TND_INT8_TAPS;
     }
     return low >= -65535 && high <= 65535 && low + *out >= -128 && high + *out <= 127;
 }
 
-bool tnd_int8_fits(const struct tnd_conv_int8 *conv, const int32_t *w)
-{
-    const int64_t k = tnd_int8_k(conv);
-    for (int64_t f = 0; f < conv->filters; f++) {
-        int32_t shift;
-        if (!shift_of(conv, w + f * k, k, &shift)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* One filter of a depthwise window. False: its weights do not fit into bytes. */
-static bool pack_depth(const struct tnd_conv_int8 *conv, const int32_t *w, int64_t f, void *out)
+static bool pack_depth(const struct tnd_conv_int8 *conv, const struct weights *w, int64_t f,
+                       void *out)
 {
     const int64_t taps = taps_of(conv);
     const int64_t filters = tnd_int8_padded_filters(conv);
+    const int64_t block = f / TND_INT8_PANEL;
     int8_t *bytes = (int8_t *)out + filters * taps * (int64_t)sizeof(float);
-    bool fits = true;
     for (int64_t t = 0; t < taps; t++) {
-        const int64_t block = f / TND_INT8_PANEL;
-        ((float *)out)[(block * taps + t) * TND_INT8_PANEL + f % TND_INT8_PANEL] = (float)w[t];
-        bytes[panel_place(f, up(taps, 4), t)] = (int8_t)w[t];
-        fits = fits && w[t] >= -128 && w[t] <= 127;
+        ((float *)out)[(block * taps + t) * TND_INT8_PANEL + f % TND_INT8_PANEL] =
+            (float)w->values[t];
+        bytes[panel_place(f, up(taps, 4), t)] = (int8_t)w->values[t];
     }
-    return fits;
+    return w->low >= -128 && w->high <= 127;
 }
 
-bool tnd_int8_pack(struct tnd_conv_int8 *conv, const int32_t *w, void *out,
+bool tnd_int8_pack(struct tnd_conv_int8 *conv, const struct tnd_view *w, void *out,
                    struct tnd_int8_filter *filters)
 {
-    const int64_t taps = taps_of(conv);
-    const int64_t channels = conv->channels / conv->groups;
-    const int64_t panel_k = up(tnd_int8_k(conv), TND_INT8_STEP);
-    memset(out, 0, (size_t)tnd_int8_weight_bytes(conv));
+    const int64_t k = tnd_int8_k(conv);
+    struct weights row = {.values = tnd_alloc((size_t)k * sizeof(int32_t))};
+    bool fits = row.values != NULL;
     conv->has_zero_w = false;
     conv->has_bytes = tnd_int8_is_depthwise(conv);
-    for (int64_t f = 0; f < conv->filters; f++, w += taps * channels) {
+    for (int64_t f = 0; f < conv->filters && fits; f++) {
         const int64_t to = padded_filter(conv, f);
-        int32_t sum = 0;
         int32_t shift;
-        if (!shift_of(conv, w, taps * channels, &shift)) {
-            return false;
-        }
+        read_weights(conv, w, f, &row);
+        fits = shift_of(conv, &row, &shift);
         conv->has_zero_w |= shift != 0;
-        for (int64_t i = 0; i < taps * channels; i++) {
-            sum += w[i] + shift;
-        }
         filters[to].zero_w = shift;
-        filters[to].sum_w = sum;
-        if (tnd_int8_is_depthwise(conv)) {
-            conv->has_bytes = pack_depth(conv, w, f, out) && conv->has_bytes;
+        filters[to].sum_w = (int32_t)(row.sum + (uint32_t)shift * (uint32_t)k);
+        if (fits && tnd_int8_is_depthwise(conv)) {
+            conv->has_bytes = pack_depth(conv, &row, f, out) && conv->has_bytes;
             continue;
         }
-        for (int64_t c = 0; c < channels; c++) { /* K goes tap by tap */
-            for (int64_t t = 0; t < taps; t++) {
-                ((int8_t *)out)[panel_place(to, panel_k, t * channels + c)] =
-                    (int8_t)(w[c * taps + t] + shift);
+        int8_t *panel = (int8_t *)out + panel_place(to, up(k, TND_INT8_STEP), 0);
+        for (int64_t i = 0; i < k && fits; i += 4, panel += 4 * TND_INT8_PANEL) {
+            for (int64_t j = 0; j < 4 && i + j < k; j++) {
+                panel[j] = (int8_t)(row.values[i + j] + shift);
             }
         }
     }
-    return true;
+    tnd_free(row.values);
+    return fits;
 }
 
 int64_t tnd_int8_place(const struct tnd_conv_int8 *conv, int64_t at, const int64_t *tap)

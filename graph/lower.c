@@ -578,6 +578,8 @@ static enum tandem_status lower_outputs(struct tnd_lowering *l)
 
 /* ---- the whole ---- */
 
+enum { WORTH_TRIMMING = 1 << 20 }; /* bytes: a net for other extents frees no weights */
+
 /* Constants that were packed in another form are not read any more. */
 static void free_unread(struct tnd_lowering *l, struct tnd_net *net)
 {
@@ -586,8 +588,11 @@ static void free_unread(struct tnd_lowering *l, struct tnd_net *net)
             net->values[i].known = NULL;
         }
     }
+    const size_t before = tnd_alloc_live_bytes();
     (void)tnd_net_free_unknown(net); /* (without memory for that they stay) */
-    tnd_alloc_trim();
+    if (before - tnd_alloc_live_bytes() >= WORTH_TRIMMING) {
+        tnd_alloc_trim();
+    }
 }
 
 static enum tandem_status lower_all(struct tnd_lowering *l)

@@ -39,6 +39,9 @@ static bool find_zero(const struct tnd_lowering *l, int value, enum tandem_dtype
         return false;
     }
     if (tnd_lower_value(l, value)->known != NULL) {
+        if (tnd_lower_fill(l, value) != TANDEM_OK) {
+            return false;
+        }
         const int32_t least = type == TANDEM_DTYPE_I8 ? -128 : 0;
         out->conv.zero_x = *(const int32_t *)tnd_lower_known(l, value).data;
         return out->conv.zero_x >= least && out->conv.zero_x <= least + 255;
@@ -71,30 +74,58 @@ static bool find_bytes(const struct tnd_lowering *l, int value, struct tnd_lower
     return less == NULL || find_zero(l, less->inputs[1], tnd_net_value(net, out->x)->type, out);
 }
 
+/* The constant that has a node's weights: bytes, before they were cast to int32, where that is all
+ * that was done to them. */
+static int weights_value(const struct tnd_lowering *l, const struct tnd_net_node *node)
+{
+    const int value = node->inputs[1];
+    const struct tnd_net_value *v = tnd_net_value(l->net, value);
+    const struct tnd_net_node *cast = tnd_net_maker(l->net, v->base, TND_NET_CAST, -1);
+    return cast != NULL && v->offset == 0 && is_byte(l->net, cast->inputs[0]) &&
+                   tnd_match_whole(l->net, cast->inputs[0]) &&
+                   tnd_lower_value(l, cast->inputs[0])->known != NULL
+               ? cast->inputs[0]
+               : value;
+}
+
 /* Weights {filters, K..} of the axes of an operand, the filter first. */
 static struct tnd_view weights_of(const struct tnd_lowering *l, const struct tnd_net_node *node)
 {
-    struct tnd_view w = tnd_lower_known(l, node->inputs[1]);
+    const struct tnd_net_value *as = tnd_net_value(l->net, node->inputs[1]);
+    struct tnd_view w = tnd_lower_known(l, weights_value(l, node));
+    w.shape = as->shape;
+    memcpy(w.strides, as->strides, sizeof(w.strides));
     if (node->op == TND_NET_CONTRACT) { /* {B, K, N}, the same for all B */
-        const struct tnd_view all = w;
-        w.shape = (struct tnd_dims){2, {all.shape.dims[2], all.shape.dims[1]}};
-        w.strides[0] = all.strides[2];
-        w.strides[1] = all.strides[1];
+        w.shape = (struct tnd_dims){2, {as->shape.dims[2], as->shape.dims[1]}};
+        w.strides[0] = as->strides[2];
+        w.strides[1] = as->strides[1];
     }
     return w;
 }
 
-/* As weights_of, in a new array, which the caller frees; NULL: no memory. */
-static struct tnd_array *plain_weights(const struct tnd_lowering *l,
-                                       const struct tnd_net_node *node)
+/* Packs weights; those of convolutions that have gaps are copied first. False: they do not fit into
+ * 8 bits, or there is no memory. */
+static bool pack_weights(const struct tnd_lowering *l, const struct tnd_net_node *node,
+                         struct tnd_conv_int8 *conv, void *out, struct tnd_int8_filter *filters)
 {
-    const struct tnd_view w = weights_of(l, node);
-    struct tnd_array *plain = tnd_array_new(w.type, &w.shape);
-    const struct tnd_kernel_call copy = {.in = &w, .n_in = 1, .out = plain, .error = l->error};
-    if (plain != NULL) {
-        (void)tnd_kernel_copy(&copy); /* (always good) */
+    struct tnd_view w = weights_of(l, node);
+    struct tnd_array *copy = NULL;
+    if (node->op == TND_NET_CONV && !tnd_view_has_no_gaps(&w)) {
+        copy = tnd_array_new(w.type, &w.shape);
+        const struct tnd_kernel_call call = {.in = &w, .n_in = 1, .out = copy, .error = l->error};
+        if (copy == NULL) {
+            return false;
+        }
+        (void)tnd_kernel_copy(&call); /* (always good) */
+        w.data = copy->data;
     }
-    return plain;
+    if (node->op == TND_NET_CONV) {
+        w.strides[0] = tnd_int8_k(conv);
+        w.strides[1] = 1;
+    }
+    const bool fits = tnd_int8_pack(conv, &w, out, filters);
+    tnd_array_free(copy);
+    return fits;
 }
 
 /* Whether types, shapes and constants are those of sums of integers. */
@@ -151,16 +182,17 @@ static bool pack(struct tnd_lowering *l, const struct tnd_net_node *node,
     const struct tnd_dims bytes = {1, {tnd_int8_weight_bytes(&found->conv)}};
     const struct tnd_dims words = {1, {n * (int64_t)sizeof(struct tnd_int8_filter) / 4}};
     const struct tnd_view view = weights_of(l, node);
+    const int value = weights_value(l, node);
     struct tnd_conv_int8 *conv = &found->conv;
     const struct tnd_dims noted = {1, {words.dims[0] + 2}}; /* and what is written to `conv` */
     const int64_t how[] = {conv->n,      conv->channels,    conv->filters,
                            conv->groups, conv->x_is_signed, conv->zero_x};
     bool is_new[2];
-    struct tnd_array *first = tnd_lower_shared(l, node->inputs[1], &view, TANDEM_DTYPE_I32, &noted,
-                                               how, sizeof(how), &is_new[0]);
+    struct tnd_array *first =
+        tnd_lower_shared(l, value, &view, TANDEM_DTYPE_I32, &noted, how, sizeof(how), &is_new[0]);
     struct tnd_array *list = tnd_lower_array(l, TANDEM_DTYPE_I32, &words);
-    found->w = tnd_lower_shared(l, node->inputs[1], &view, TANDEM_DTYPE_U8, &bytes, how,
-                                sizeof(how), &is_new[1]);
+    found->w =
+        tnd_lower_shared(l, value, &view, TANDEM_DTYPE_U8, &bytes, how, sizeof(how), &is_new[1]);
     found->list = list;
     if (found->w == NULL || list == NULL || first == NULL) {
         return false;
@@ -171,11 +203,7 @@ static bool pack(struct tnd_lowering *l, const struct tnd_net_node *node,
         for (int64_t f = 0; f < n; f++) {
             filters[f].scale = 1;
         }
-        struct tnd_array *plain = plain_weights(l, node);
-        const bool fits = plain != NULL && tnd_int8_fits(conv, plain->data) &&
-                          tnd_int8_pack(conv, plain->data, found->w->data, filters);
-        tnd_array_free(plain);
-        if (!fits) {
+        if (!pack_weights(l, node, conv, found->w->data, filters)) {
             return false;
         }
         ((int32_t *)first->data)[words.dims[0]] = conv->has_zero_w;

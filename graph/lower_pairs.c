@@ -31,7 +31,7 @@ static bool read_number(const struct tnd_lowering *l, int value, float *out)
             return false;
         }
     }
-    *out = ((const float *)known->data)[v->offset];
+    *out = tnd_array_fill(known) ? ((const float *)known->data)[v->offset] : NAN;
     return isfinite(*out);
 }
 

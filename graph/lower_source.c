@@ -63,15 +63,16 @@ static const struct tnd_work_source *keep_source(struct tnd_lowering *l,
     struct tnd_arena *arena = &l->out->arena;
     struct tnd_work_source *source =
         tnd_arena_alloc(arena, sizeof(*source), _Alignof(struct tnd_work_source));
-    char *copy = tnd_arena_alloc(arena, text->n + 1, 1);
+    const size_t n = text->n + 8 - text->n % 8; /* words, which end with a 0 at least */
+    char *copy = tnd_arena_alloc(arena, n, 1);
     if (source == NULL || copy == NULL) {
         return NULL;
     }
     memcpy(copy, text->bytes, text->n);
-    copy[text->n] = '\0';
+    memset(copy + text->n, 0, n - text->n);
     *source = (struct tnd_work_source){.entry = TND_PRINTED_NAME,
                                        .text = copy,
-                                       .hash = tnd_hash_string(copy, 0),
+                                       .hash = tnd_hash_words(copy, n),
                                        .n_items = tnd_fuse_print_values(printed),
                                        .has_double = tnd_fuse_print_has_double(printed)};
     return source;

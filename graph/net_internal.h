@@ -31,6 +31,15 @@ enum tandem_status tnd_net_compute(const struct tnd_net *net, const struct tnd_n
                                    struct tnd_array *const *arrays, struct tnd_array **out,
                                    struct tandem_error *error);
 
+/** Whether a constant result, of an operand of this type, is computed when somebody reads it:
+ *  weights of bytes as int32 take four times the memory, and are mostly packed from the bytes. */
+static inline bool tnd_net_is_late(enum tnd_net_op op, const struct tnd_net_value *result,
+                                   enum tandem_dtype from)
+{
+    return op == TND_NET_CAST && result->type == TANDEM_DTYPE_I32 &&
+           tandem_dtype_bytes(from) == 1 && tnd_dims_values(&result->shape) >= 4096;
+}
+
 /** Frees the arrays that no value has as its known ones any more. False: no memory to find them. */
 bool tnd_net_free_unknown(struct tnd_net *net);
 

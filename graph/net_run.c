@@ -118,7 +118,9 @@ static enum tandem_status compute_kept(const struct tnd_net *net, const struct t
                                             .in = in,
                                             .n_in = node->n_inputs,
                                             .type = result->type,
-                                            .shape = result->shape};
+                                            .shape = result->shape,
+                                            .is_late =
+                                                tnd_net_is_late(node->op, result, in[0].view.type)};
     const enum tandem_status status = tnd_store_derive(net->store, &recipe, out, error);
     tnd_free(in);
     return status;

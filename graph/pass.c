@@ -65,19 +65,17 @@ enum tandem_status tnd_net_optimize(struct tnd_net *net, unsigned passes,
         *error = net->error;
         return net->status;
     }
-    int total = 1;
-    for (int round = 0; round < MAX_ROUNDS && total > 0; round++) {
-        total = 0;
-        for (int i = 0; i < TND_N_PASSES; i++) {
-            int fired = 0;
-            if ((passes & TND_PASS_BIT(i)) == 0) {
-                continue;
-            }
-            tell(dump, net, &tnd_passes[i], round, -1);
-            TND_TRY(tnd_rewrite_run(net, &tnd_passes[i], &fired, error));
-            tell(dump, net, &tnd_passes[i], round, fired);
-            total += fired;
+    int quiet = 0; /* passes since the last one that changed something */
+    for (int i = 0; i < MAX_ROUNDS * TND_N_PASSES && quiet < TND_N_PASSES; i++) {
+        const struct tnd_pass *pass = &tnd_passes[i % TND_N_PASSES];
+        const int round = i / TND_N_PASSES;
+        int fired = 0;
+        if ((passes & TND_PASS_BIT(i % TND_N_PASSES)) != 0) {
+            tell(dump, net, pass, round, -1);
+            TND_TRY(tnd_rewrite_run(net, pass, &fired, error));
+            tell(dump, net, pass, round, fired);
         }
+        quiet = fired > 0 ? 0 : quiet + 1;
     }
     return TANDEM_OK;
 }

@@ -91,9 +91,9 @@ static bool affine_new(struct matcher *m, struct channels by, struct affine *out
 /* Looks over the numbers; false when one cannot be stored. */
 static bool affine_check(const struct matcher *m, struct affine *affine)
 {
+    const double most = m->type == TANDEM_DTYPE_F32 ? (double)FLT_MAX : DBL_MAX;
     for (int64_t i = 0; i < affine->by.n; i++) {
-        if (!is_exact_enough(m->type, affine->scale[i]) || !isfinite(affine->shift[i]) ||
-            (m->type == TANDEM_DTYPE_F32 && fabs(affine->shift[i]) > (double)FLT_MAX)) {
+        if (!is_exact_enough(m->type, affine->scale[i]) || !(fabs(affine->shift[i]) <= most)) {
             return false;
         }
         affine->has_scale |= affine->scale[i] != 1;
@@ -140,7 +140,7 @@ static bool is_coarser(struct channels coarse, struct channels fine)
 /* The channel of `coarse` that channel `i` of `fine` lies in. */
 static int64_t channel_of(struct channels coarse, struct channels fine, int64_t i)
 {
-    return coarse.n == 1 ? 0 : i / (coarse.inner / fine.inner) % coarse.n;
+    return coarse.n == 1 ? 0 : coarse.n == fine.n ? i : i / (coarse.inner / fine.inner) % coarse.n;
 }
 
 /* Whether a shape has dimensions that are the channels; which, as extents with 1 elsewhere. */
@@ -160,6 +160,16 @@ static bool find_extents(struct channels by, const struct tnd_dims *shape, struc
 }
 
 /* ---- steps ---- */
+
+static inline void put_step(int kind, bool is_left, double number, double *scale, double *shift)
+{
+    const bool is_shift = kind == TANDEM_BINARY_ADD || kind == TANDEM_BINARY_SUB;
+    *scale = kind == TANDEM_BINARY_MUL              ? number
+             : kind == TANDEM_BINARY_DIV            ? 1 / number
+             : kind == TANDEM_BINARY_SUB && is_left ? -1
+                                                    : 1;
+    *shift = is_shift ? (kind == TANDEM_BINARY_SUB && !is_left ? -number : number) : 0;
+}
 
 /* Reads an operation between a constant and another operand. */
 static bool read_step(struct matcher *m, const struct tnd_net *net, const struct tnd_net_node *node,
@@ -184,20 +194,19 @@ static bool read_step(struct matcher *m, const struct tnd_net *net, const struct
         !affine_new(m, by, out)) {
         return false;
     }
-    for (int64_t i = 0; i < by.n; i++) {
+    const int64_t run = last < 0 ? 1 : c->shape.dims[last];
+    const int64_t stride = last < 0 ? 0 : c->strides[last];
+    for (int64_t i = 0; i < by.n; i += run) {
         int64_t at = c->offset;
-        int64_t rest = i;
-        for (int d = last; d >= first; d--) {
+        int64_t rest = i / run;
+        for (int d = last - 1; d >= first; d--) {
             at += rest % c->shape.dims[d] * c->strides[d];
             rest /= c->shape.dims[d];
         }
-        const double number = number_at(m->type, array->data, at);
-        const bool is_shift = kind == TANDEM_BINARY_ADD || kind == TANDEM_BINARY_SUB;
-        out->scale[i] = kind == TANDEM_BINARY_MUL ? number
-                        : kind == TANDEM_BINARY_DIV
-                            ? 1 / number
-                            : (kind == TANDEM_BINARY_SUB && is_left ? -1 : 1);
-        out->shift[i] = is_shift ? (kind == TANDEM_BINARY_SUB && !is_left ? -number : number) : 0;
+        for (int64_t k = 0; k < run; k++) {
+            put_step(kind, is_left, number_at(m->type, array->data, at + k * stride),
+                     &out->scale[i + k], &out->shift[i + k]);
+        }
     }
     return affine_check(m, out);
 }

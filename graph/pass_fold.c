@@ -8,9 +8,8 @@
 #include "ggml-like/net_kernels.h"
 #include "graph/pass_internal.h"
 
-#define WIDE_WEIGHTS 4096 /* values */
-#define MAX_BYTES    (16 << 20)
-#define MAX_WORK     ((int64_t)1 << 28) /* products of two numbers */
+#define MAX_BYTES (16 << 20)
+#define MAX_WORK  ((int64_t)1 << 28) /* products of two numbers */
 
 static int64_t bytes_of(const struct tnd_net *net, int value)
 {
@@ -48,16 +47,6 @@ static int constant_of(struct tnd_net *to, const struct tnd_net_value *old)
     return value;
 }
 
-/* Weights of bytes as int32 are computed when they are packed (lower.c): until then they would take
- * four times the memory. */
-static bool is_wide_weights(const struct tnd_net *to, const struct tnd_net_node *node,
-                            const struct tnd_net_value *result, const int *in)
-{
-    return node->op == TND_NET_CAST && result->type == TANDEM_DTYPE_I32 &&
-           tandem_dtype_bytes(to->values[in[0]].type) == 1 &&
-           tnd_dims_values(&result->shape) >= WIDE_WEIGHTS;
-}
-
 int tnd_pass_fold(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in)
 {
     struct tnd_net *to = rewrite->to;
@@ -73,7 +62,8 @@ int tnd_pass_fold(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, 
             return TANDEM_NET_NONE;
         }
     }
-    if (node->n_inputs == 0 || is_wide_weights(to, node, old, in) ||
+    if (node->n_inputs == 0 ||
+        tnd_net_is_late(node->op, old, to->values[in[0]].type) || /* (lower.c computes it) */
         !pays(to, node, bytes_of(rewrite->from, node->output), tnd_dims_values(&old->shape), in)) {
         return TANDEM_NET_NONE;
     }

@@ -324,8 +324,13 @@ static bool rewrite_new(struct tnd_rewrite *rewrite, struct tnd_net *net,
         rewrite->to->store = net->store;
         memcpy(rewrite->to->note, net->note, sizeof(net->note));
     }
-    return rewrite->to != NULL && rewrite->map != NULL && rewrite->readers != NULL &&
-           rewrite->is_needed != NULL && rewrite->hashes != NULL && rewrite->hashed != NULL;
+    return rewrite->to != NULL &&
+           tnd_vector_reserve(&rewrite->to->values_vector, sizeof(net->values[0]),
+                              net->n_values + 1) &&
+           tnd_vector_reserve(&rewrite->to->nodes_vector, sizeof(net->nodes[0]),
+                              net->n_nodes + 1) &&
+           rewrite->map != NULL && rewrite->readers != NULL && rewrite->is_needed != NULL &&
+           rewrite->hashes != NULL && rewrite->hashed != NULL;
 }
 
 enum tandem_status tnd_rewrite_run(struct tnd_net *net, const struct tnd_pass *pass, int *fired,

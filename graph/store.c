@@ -434,7 +434,8 @@ enum tandem_status tnd_store_derive(struct tnd_store *store, const struct tnd_st
     if (kept == NULL) {
         return no_memory(error);
     }
-    const enum tandem_status status = kept->is_made ? TANDEM_OK : make_all(kept, error);
+    const enum tandem_status status =
+        kept->is_made || recipe->is_late ? TANDEM_OK : make_all(kept, error);
     if (status != TANDEM_OK) {
         give_back(&kept->array);
         return status;

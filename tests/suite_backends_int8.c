@@ -85,6 +85,16 @@ static void fill_filters(const struct tnd_conv_int8 *conv, struct tnd_int8_filte
     }
 }
 
+/* Packs weights {filters, K} side by side. */
+static bool pack(struct tnd_conv_int8 *conv, enum tandem_dtype type, const void *w, void *out,
+                 struct tnd_int8_filter *filters)
+{
+    const int64_t k = tnd_int8_k(conv);
+    const struct tnd_view view = {
+        .type = type, .shape = {2, {conv->filters, k}}, .strides = {k, 1}, .data = w};
+    return tnd_int8_pack(conv, &view, out, filters);
+}
+
 static tandem_tensor *build(tandem_context *context, struct tnd_conv_int8 *conv)
 {
     int64_t x_values = conv->images * conv->channels;
@@ -109,7 +119,7 @@ static tandem_tensor *build(tandem_context *context, struct tnd_conv_int8 *conv)
         plain[i] = (int8_t)byte - zero_w;
     }
     fill_filters(conv, filters->data);
-    CU_ASSERT_TRUE_FATAL(tnd_int8_pack(conv, plain, w->data, filters->data));
+    CU_ASSERT_TRUE_FATAL(pack(conv, TANDEM_DTYPE_I32, plain, w->data, filters->data));
     free(plain);
     if (zero != NULL) {
         *(uint8_t *)zero->data = (uint8_t)conv->zero_x;
@@ -339,7 +349,7 @@ static void check_largest(int64_t groups, int64_t n)
     for (int64_t i = 0; i < n * TND_INT8_TAPS; i++) {
         w[i] = -255;
     }
-    CU_ASSERT_TRUE(tnd_int8_pack(&conv, w, packed->data, filters->data));
+    CU_ASSERT_TRUE(pack(&conv, TANDEM_DTYPE_I32, w, packed->data, filters->data));
     tandem_tensor *node = tnd_build_conv_int8(context, &conv, x, packed, filters, NULL);
     CU_ASSERT_PTR_NOT_NULL_FATAL(node);
     for (int i = 0;; i++) {
@@ -373,10 +383,35 @@ static void weights_that_need_more_bits_are_refused(void)
     static const int32_t most[] = {-100, 0, 155, 1};
     uint8_t packed[TND_INT8_PANEL * TND_INT8_STEP];
     struct tnd_int8_filter filters[TND_INT8_PANEL];
-    CU_ASSERT_FALSE(tnd_int8_pack(&conv, wide, packed, filters));
-    CU_ASSERT_TRUE(tnd_int8_pack(&conv, most, packed, filters));
+    CU_ASSERT_FALSE(pack(&conv, TANDEM_DTYPE_I32, wide, packed, filters));
+    CU_ASSERT_TRUE(pack(&conv, TANDEM_DTYPE_I32, most, packed, filters));
     CU_ASSERT_TRUE(conv.has_zero_w);
     check_int(filters[0].zero_w, -28);
+}
+
+/* By columns, too, as the weights of products lie. */
+static void bytes_are_packed_as_their_integers(void)
+{
+    enum { N = 20, K = 70 };
+    for (int round = 0; round < 40; round++) {
+        const bool is_signed = between(0, 1) == 0;
+        struct tnd_conv_int8 conv = {.images = 1, .channels = K, .filters = N, .groups = 1};
+        const enum tandem_dtype type = is_signed ? TANDEM_DTYPE_I8 : TANDEM_DTYPE_U8;
+        uint8_t bytes[N * K];
+        int32_t integers[N * K];
+        uint8_t packed[2][2 * TND_INT8_PANEL * 2 * TND_INT8_STEP] = {{0}};
+        struct tnd_int8_filter filters[2][2 * TND_INT8_PANEL] = {{{0}}};
+        fill_bytes(bytes, N * K);
+        for (int i = 0; i < N * K; i++) {
+            integers[i % N * K + i / N] = is_signed ? (int8_t)bytes[i] : bytes[i];
+        }
+        const struct tnd_view columns = {
+            .type = type, .shape = {2, {N, K}}, .strides = {1, N}, .data = bytes};
+        CU_ASSERT_TRUE(pack(&conv, TANDEM_DTYPE_I32, integers, packed[0], filters[0]));
+        CU_ASSERT_TRUE(tnd_int8_pack(&conv, &columns, packed[1], filters[1]));
+        check_int(memcmp(packed[0], packed[1], sizeof(packed[0])), 0);
+        check_int(memcmp(filters[0], filters[1], sizeof(filters[0])), 0);
+    }
 }
 
 static void operands_that_are_too_small_are_refused(void)
@@ -522,6 +557,7 @@ CU_TestInfo tnd_tests_int8[] = {
     {"matrices that reach too far are refused", matrices_that_reach_too_far_are_refused},
     {"the largest sums are exact", the_largest_sums_are_exact},
     {"weights that need more bits are refused", weights_that_need_more_bits_are_refused},
+    {"bytes are packed as their integers", bytes_are_packed_as_their_integers},
     {"operands that are too small are refused", operands_that_are_too_small_are_refused},
     {"sums and products of two have the bits of the reference",
      sums_and_products_of_two_have_the_bits_of_the_reference},
