@@ -49,7 +49,7 @@ static int run(const uint8_t *data, size_t size, unsigned passes, struct tnd_arr
     struct tandem_error error = {.text = ""};
     struct tnd_array *in[MAX_PORTS] = {NULL};
     struct random_net from = {.bytes = data, .n = size};
-    struct tnd_net *net = random_net_build(data, size, false);
+    struct tnd_net *net = random_net_build(data, size, false, false);
     must(net != NULL && net->status == TANDEM_OK);
     must(tnd_net_optimize(net, passes, NULL, &error) == TANDEM_OK);
     must(tnd_net_check(net, &error) == TANDEM_OK);

@@ -15,7 +15,8 @@
 struct random_net {
     const uint8_t *bytes;
     size_t n, at;
-    bool is_smooth; /* float64 and functions without steps alone: roundings stay small */
+    bool is_smooth; /* one type and functions without steps alone: roundings stay small */
+    bool is_narrow; /* then: float32, else float64 */
     struct tnd_net *net;
     int values[RANDOM_NET_MOST];
     int n_values;
@@ -85,7 +86,9 @@ static inline enum tandem_dtype random_net_type(struct random_net *from)
                                               TANDEM_DTYPE_F16, TANDEM_DTYPE_BF16, TANDEM_DTYPE_I8,
                                               TANDEM_DTYPE_I32, TANDEM_DTYPE_I64,  TANDEM_DTYPE_U8,
                                               TANDEM_DTYPE_U64, TANDEM_DTYPE_BOOL};
-    return from->is_smooth ? TANDEM_DTYPE_F64 : types[random_net_pick(from, 11)];
+    return !from->is_smooth  ? types[random_net_pick(from, 11)]
+           : from->is_narrow ? TANDEM_DTYPE_F32
+                             : TANDEM_DTYPE_F64;
 }
 
 /* A function of one value. */
@@ -390,9 +393,14 @@ static inline int random_net_step(struct random_net *from)
 }
 
 /* The caller owns the net; NULL without memory. */
-static inline struct tnd_net *random_net_build(const uint8_t *bytes, size_t n, bool is_smooth)
+static inline struct tnd_net *random_net_build(const uint8_t *bytes, size_t n, bool is_smooth,
+                                               bool is_narrow)
 {
-    struct random_net from = {.bytes = bytes, .n = n, .is_smooth = is_smooth, .net = tnd_net_new()};
+    struct random_net from = {.bytes = bytes,
+                              .n = n,
+                              .is_smooth = is_smooth,
+                              .is_narrow = is_narrow,
+                              .net = tnd_net_new()};
     if (from.net == NULL) {
         return NULL;
     }
