@@ -790,7 +790,7 @@ static CU_TestInfo tests_lower[] = {
     {"an_index_out_of_range_fails_the_computation", an_index_out_of_range_fails_the_computation},
     {"random_nets_are_those_of_the_reference", random_nets_are_those_of_the_reference},
     {"nets_of_random_bytes_are_computed_without_allocating",
-     random_nets_allocate_nothing_when_repeated},
+     nets_of_random_bytes_are_computed_without_allocating},
     CU_TEST_INFO_NULL,
 };
 
