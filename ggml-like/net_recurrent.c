@@ -106,7 +106,8 @@ size_t tnd_recurrent_bytes(const struct tnd_recurrent *layer, int64_t batch, int
 {
     const size_t panels = (size_t)((hidden + PANEL - 1) / PANEL);
     const size_t rows = packs ? panels * PANEL * (size_t)tnd_cell_gates(layer->cell) : 0;
-    return 64 + (rows + (size_t)batch) * (size_t)hidden * (size_t)layer->directions * sizeof(float);
+    return 128 +
+           (rows + (size_t)batch) * (size_t)hidden * (size_t)layer->directions * sizeof(float);
 }
 
 /* ---- the reference ---- */

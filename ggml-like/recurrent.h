@@ -87,8 +87,9 @@ struct tnd_view tnd_recurrent_panels(const struct tnd_view *r, int64_t gates, bo
 /** Packs one panel of all gates; rows beyond the last one become 0. */
 void tnd_recurrent_pack(const struct tnd_view *panels, int64_t hidden, int64_t direction,
                         int64_t panel, float *out);
-/** Bytes of scratch memory behind the result, with those to align it: weights that are packed each
- *  time (`packs`), then the states of a GRU times its reset gate, which a product takes. */
+/** Bytes of scratch memory behind the result, with those to align it: a line that workers share,
+ *  weights that are packed each time (`packs`), then the states of a GRU times its reset gate,
+ *  which a product takes. */
 size_t tnd_recurrent_bytes(const struct tnd_recurrent *layer, int64_t batch, int64_t hidden,
                            bool packs);
 

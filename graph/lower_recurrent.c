@@ -41,12 +41,15 @@ static enum tandem_status take_inputs(struct tnd_lowering *l, int value, struct 
                                       tandem_tensor **tensors, int *n)
 {
     TND_TRY(tnd_lower_operand(l, value, false, out, tensors, n));
-    if (out->view.strides[2] == 1 || out->src < 0) {
+    if (out->view.strides[2] == 1) {
         return TANDEM_OK;
     }
-    TND_TRY(tnd_lower_copy(l, out, tensors[0], TND_LAYOUT_PLAIN, &tensors[0]));
+    TND_TRY(tnd_lower_copy(l, out, *n > 0 ? tensors[0] : NULL, TND_LAYOUT_PLAIN, &tensors[0]));
     tnd_dims_strides(&out->view.shape, out->view.strides);
+    out->view.data = NULL;
+    out->src = 0;
     out->offset = 0;
+    *n = 1;
     return TANDEM_OK;
 }
 

@@ -14,6 +14,10 @@
 #include "base/cgroup.h"
 
 #define LOOK_NS UINT64_C(1000000000)
+/* A number of threads stays while what others leave is nearer to it than this: a program that keeps
+ * half a CPU busy would change it at every second look. One that keeps a CPU of two busy beside two
+ * threads leaves 1.33, which is farther than this from 2. */
+#define STAYS   0.6
 
 /* ---- other programs ---- */
 
@@ -66,6 +70,15 @@ static bool is_like_others(void)
     return sched_getscheduler(0) == SCHED_OTHER && getpriority(PRIO_PROCESS, 0) == 0;
 }
 
+/* The threads that CPUs are worth; 0: as many as there are CPUs. */
+static int threads_of(double left, int n_cpus, int before)
+{
+    if (fabs(left - (before == 0 ? n_cpus : before)) < STAYS) {
+        return before;
+    }
+    return left >= n_cpus - 0.5 ? 0 : left < 1.5 ? 1 : (int)(left + 0.5);
+}
+
 /* The threads that other programs leave room for; 0: all, or nobody knows. */
 static int look_at_others(struct tnd_quota *quota, uint64_t now_ns)
 {
@@ -86,7 +99,8 @@ static int look_at_others(struct tnd_quota *quota, uint64_t now_ns)
     quota->busy_cpus = cpus;
     const double others_s = (double)ticks / (double)sysconf(_SC_CLK_TCK) - own_s;
     const double left = is_told ? topology->n_cpus - others_s / s : INFINITY;
-    return left >= topology->n_cpus - 0.5 ? 0 : left < 1.5 ? 1 : (int)(left + 0.5);
+    return threads_of(left, topology->n_cpus,
+                      atomic_load_explicit(&quota->left, memory_order_relaxed));
 }
 
 /* ---- looking ---- */
@@ -145,8 +159,11 @@ void tnd_quota_look(struct tnd_quota *quota, const struct tnd_log *log)
                                                  memory_order_acquire, memory_order_relaxed)) {
         return;
     }
+    /* (What others did while nothing was computed for long says little of now.) */
+    const bool is_old = now_ns - quota->looked_ns > 4 * LOOK_NS;
     const int left = look_at_others(quota, now_ns);
-    atomic_store_explicit(&quota->due_ns, now_ns + LOOK_NS, memory_order_release);
+    atomic_store_explicit(&quota->due_ns, now_ns + (is_old ? LOOK_NS / 4 : LOOK_NS),
+                          memory_order_release);
     if (atomic_exchange_explicit(&quota->left, left, memory_order_relaxed) != left) {
         tell_others(log, left);
     }

@@ -229,6 +229,7 @@ static void reset(struct tnd_run *run, int n_workers)
         worker->worker.error = &worker->error;
         worker->worker.next = tnd_run_next_chunk;
         worker->worker.barrier = tnd_run_stage_barrier;
+        worker->worker.stopped = tnd_run_worker_stopped;
     }
     /* loops are numbered from step 0 on in each run */
     for (int i = 0; i < TND_CONCURRENT_NODES * run->n_workers; i++) {

@@ -211,6 +211,7 @@ static inline bool tnd_run_is_stopped(const struct tnd_run *run)
 /** The functions of a worker that backends call. */
 bool tnd_run_next_chunk(struct tandem_worker *worker, int64_t n_items, int64_t chunk,
                         int64_t *out_begin, int64_t *out_end);
+bool tnd_run_worker_stopped(struct tandem_worker *worker);
 /** After the barrier a backend may hand out a second loop. */
 void tnd_run_stage_barrier(struct tandem_worker *worker);
 /** Times of a step, when the caller wants them; steps that have begun. */

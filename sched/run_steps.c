@@ -12,7 +12,7 @@
 #include "sched/stall.h"
 #include "sched/stream.h"
 
-enum { LOOPS_BITS = 16 }; /* of one step; backends have one or two */
+enum { LOOPS_BITS = 16 }; /* of one step that takes chunks; backends have one or two */
 
 static tandem_backend *backend_of(const struct tnd_run *run, const struct tnd_step *step)
 {
@@ -85,13 +85,20 @@ static void ask_again(struct tnd_run_worker *self)
 
 /* ---- what backends see of a worker ---- */
 
+bool tnd_run_worker_stopped(struct tandem_worker *worker)
+{
+    struct tnd_run_worker *self = (struct tnd_run_worker *)worker;
+    ask_again(self);
+    return tnd_run_is_stopped(self->run);
+}
+
 bool tnd_run_next_chunk(struct tandem_worker *worker, int64_t n_items, int64_t chunk,
                         int64_t *out_begin, int64_t *out_end)
 {
     struct tnd_run_worker *self = (struct tnd_run_worker *)worker;
     TND_ASSERT(worker->index >= 0 && worker->index < worker->count && self->loop > 0);
-    ask_again(self);
-    if (n_items <= 0 || tnd_run_is_stopped(self->run)) {
+    TND_ASSERT(~self->loop % ((uint64_t)1 << LOOPS_BITS) != 0);
+    if (tnd_run_worker_stopped(worker) || n_items <= 0) {
         return false;
     }
     if (self->share.nodes != NULL) {
@@ -109,8 +116,8 @@ void tnd_run_stage_barrier(struct tandem_worker *worker)
         struct tnd_spin spin = tnd_pool_spin(self->run->pool, worker->count);
         tnd_barrier_wait(&self->run->stage, worker->count, &spin);
     }
-    self->loop++;
-    TND_ASSERT(self->loop % ((uint64_t)1 << LOOPS_BITS) != 0);
+    /* (Steps of a recurrent layer take no chunks: there may be more of them than loops.) */
+    self->loop += ~self->loop % ((uint64_t)1 << LOOPS_BITS) != 0 ? 1 : 0;
 }
 
 /* ---- failing ---- */

@@ -330,7 +330,7 @@ static struct tnd_net *run_bytes(const uint8_t *bytes, size_t n, bool is_smooth,
 {
     struct tandem_error error = {.text = ""};
     struct tnd_array *in[MOST_PORTS] = {NULL};
-    struct tnd_net *net = random_net_build(bytes, n, is_smooth);
+    struct tnd_net *net = random_net_build(bytes, n, is_smooth, false);
     struct random_net from = {.bytes = bytes, .n = n, .is_smooth = is_smooth};
     check_status(net->status, TANDEM_OK, NULL, &net->error);
     check_status(tnd_net_optimize(net, passes, NULL, &error), TANDEM_OK, NULL, &error);
@@ -467,7 +467,7 @@ static void a_pass_without_memory_leaves_the_net_as_it_was(void)
     bool is_done = false;
     for (long after = 1; after < 2000 && !is_done; after++) {
         struct tandem_error error = {.text = ""};
-        struct tnd_net *net = random_net_build(bytes, sizeof(bytes), false);
+        struct tnd_net *net = random_net_build(bytes, sizeof(bytes), false, false);
         tnd_alloc_fail_after(after);
         const enum tandem_status status = tnd_net_optimize(net, TND_PASSES_ALL, NULL, &error);
         tnd_alloc_fail_after(-1);

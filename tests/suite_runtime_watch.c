@@ -552,7 +552,20 @@ static void other_programs_leave_room_for_fewer_threads(void)
     if (sched_getscheduler(0) == SCHED_OTHER && getpriority(PRIO_PROCESS, 0) == 0) {
         static const struct {
             int more, left; /* ticks for each 100 of both CPUs; threads */
-        } seconds[] = {{0, 0}, {90, 1}, {100, 1}, {10, 0}, {50, 1}, {0, 0}};
+        } seconds[] = {{0, 0},
+                       {90, 1},
+                       {100, 1},
+                       {10, 0},
+                       {50, 1},
+                       {0, 0},
+                       /* half a CPU, a little more, a little less: nothing changes */
+                       {28, 0},
+                       {22, 0},
+                       {28, 0},
+                       {40, 1},
+                       {28, 1},
+                       {22, 1},
+                       {10, 0}};
         int busy = 0;
         for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
             keep_busy(busy += seconds[i].more * ticks / 100 * 10);
@@ -562,6 +575,16 @@ static void other_programs_leave_room_for_fewer_threads(void)
         }
         keep_busy(busy += 100 * ticks);
         tnd_clock_virtual_advance(&clock, UINT64_C(10000000000));
+        tnd_quota_look(&quota, NULL);
+        check_int(tnd_quota_limit(&quota), 1);
+        tnd_clock_virtual_advance(&clock, UINT64_C(300000000)); /* sooner: that was 10 s ago */
+        tnd_quota_look(&quota, NULL);
+        check_int(tnd_quota_limit(&quota), 0);
+        keep_busy(busy += ticks);
+        tnd_clock_virtual_advance(&clock, UINT64_C(900000000)); /* too early */
+        tnd_quota_look(&quota, NULL);
+        check_int(tnd_quota_limit(&quota), 0);
+        tnd_clock_virtual_advance(&clock, UINT64_C(200000000));
         tnd_quota_look(&quota, NULL);
         check_int(tnd_quota_limit(&quota), 1);
     }

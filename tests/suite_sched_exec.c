@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "ggml-like/tnd_tensor.h"
+#include "sched/run.h"
 #include "tests/suite_sched.h"
 #include "tests/support.h"
 
@@ -417,6 +418,16 @@ static bool cancel_late(void *user)
     return caller->polls_left-- <= 0;
 }
 
+/* Steps of recurrent layers: barriers without chunks, as many as there are. */
+static void barriers_of_a_step_may_be_more_than_its_loops(void)
+{
+    struct tnd_run_worker self = {.worker = {.count = 1}, .loop = UINT64_C(3) << 16};
+    for (int i = 0; i < 70000; i++) {
+        tnd_run_stage_barrier(&self.worker);
+        CU_ASSERT_TRUE(self.loop >> 16 == 3);
+    }
+}
+
 static void a_node_that_takes_long_can_be_cancelled(void)
 {
     struct fakes fakes;
@@ -634,6 +645,8 @@ static CU_TestInfo tests[] = {
     {"allocations_that_fail_leave_the_executor_usable",
      allocations_that_fail_leave_the_executor_usable},
     {"a_run_can_be_cancelled_before_any_group", a_run_can_be_cancelled_before_any_group},
+    {"barriers_of_a_step_may_be_more_than_its_loops",
+     barriers_of_a_step_may_be_more_than_its_loops},
     {"a_node_that_takes_long_can_be_cancelled", a_node_that_takes_long_can_be_cancelled},
     {"callers_share_one_executor", callers_share_one_executor},
     {"a_device_overlaps_with_an_independent_product",

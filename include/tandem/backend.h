@@ -60,6 +60,9 @@ struct tandem_worker {
     /** Waits until all workers of the stage are here. All of them must call it equally often. */
     void (*barrier)(struct tandem_worker *worker);
     int node; /**< NUMA node that the worker runs on, counted from 0; 0 on machines with one */
+    /** Whether the graph was cancelled or has failed: for parts of a work that take long without a
+     *  `next`. Workers that wait for each other may get different answers. NULL: nobody knows. */
+    bool (*stopped)(struct tandem_worker *worker);
 };
 
 /** Bytes on a device with memory of its own: a handle of `map` or `prepare` and an offset. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Any bytes as a small net, and a set of passes: the optimised net is valid, and where all passes
- * of the set promise it, gives the same bits (NaN for NaN). */
+ * of the set promise it, gives the same bits (NaN for NaN). It is lowered and computed, too. */
 #include <stdlib.h>
 
+#include "graph/lower.h"
 #include "graph/pass.h"
 #include "tests/fuzz/random_net.h"
+#include "tests/fuzz/small_runtime.h"
 
 #define MAX_PORTS 4
 
@@ -28,13 +30,26 @@ static void compare(const struct tnd_array *a, const struct tnd_array *b)
     }
 }
 
+static void run_lowered(const struct tnd_net *net, struct tnd_array *const *in)
+{
+    struct tandem_error error = {.text = ""};
+    struct tnd_lowered *lowered = NULL;
+    must(tnd_net_lower(net, &lowered, &error) == TANDEM_OK);
+    for (int i = 0; i < net->n_inputs; i++) {
+        must(tnd_lowered_set_input(lowered, i, in[i], &error) == TANDEM_OK);
+    }
+    must(tandem_runtime_compute(small_runtime(), tnd_lowered_graph(lowered), NULL, NULL, &error) ==
+         TANDEM_OK);
+    tnd_lowered_free(lowered);
+}
+
 /* Builds the net of the bytes, optimises it and runs it on inputs that the bytes describe. */
 static int run(const uint8_t *data, size_t size, unsigned passes, struct tnd_array **out)
 {
     struct tandem_error error = {.text = ""};
     struct tnd_array *in[MAX_PORTS] = {NULL};
     struct random_net from = {.bytes = data, .n = size};
-    struct tnd_net *net = random_net_build(data, size, false);
+    struct tnd_net *net = random_net_build(data, size, false, false);
     must(net != NULL && net->status == TANDEM_OK);
     must(tnd_net_optimize(net, passes, NULL, &error) == TANDEM_OK);
     must(tnd_net_check(net, &error) == TANDEM_OK);
@@ -45,6 +60,7 @@ static int run(const uint8_t *data, size_t size, unsigned passes, struct tnd_arr
         random_net_fill(&from, in[i]);
     }
     must(tnd_net_run(net, in, out, &error) == TANDEM_OK);
+    run_lowered(net, in);
     const int n = net->n_outputs;
     for (int i = 0; i < net->n_inputs; i++) {
         tnd_array_free(in[i]);

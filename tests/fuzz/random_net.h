@@ -15,7 +15,8 @@
 struct random_net {
     const uint8_t *bytes;
     size_t n, at;
-    bool is_smooth; /* float64 and functions without steps alone: roundings stay small */
+    bool is_smooth; /* one type and functions without steps alone: roundings stay small */
+    bool is_narrow; /* then: float32, else float64 */
     struct tnd_net *net;
     int values[RANDOM_NET_MOST];
     int n_values;
@@ -85,7 +86,9 @@ static inline enum tandem_dtype random_net_type(struct random_net *from)
                                               TANDEM_DTYPE_F16, TANDEM_DTYPE_BF16, TANDEM_DTYPE_I8,
                                               TANDEM_DTYPE_I32, TANDEM_DTYPE_I64,  TANDEM_DTYPE_U8,
                                               TANDEM_DTYPE_U64, TANDEM_DTYPE_BOOL};
-    return from->is_smooth ? TANDEM_DTYPE_F64 : types[random_net_pick(from, 11)];
+    return !from->is_smooth  ? types[random_net_pick(from, 11)]
+           : from->is_narrow ? TANDEM_DTYPE_F32
+                             : TANDEM_DTYPE_F64;
 }
 
 /* A function of one value. */
@@ -277,11 +280,81 @@ static inline int random_net_composition(struct random_net *from, int x)
     }
 }
 
+static inline struct tnd_recurrent random_net_layer(struct random_net *from)
+{
+    struct tnd_recurrent layer;
+    memset(&layer, 0, sizeof(layer));
+    layer.cell = random_net_pick(from, 3);
+    layer.directions = 1 + random_net_pick(from, 2);
+    layer.reverse = (unsigned)random_net_pick(from, 4);
+    layer.is_linear = layer.cell == TND_CELL_GRU && random_net_pick(from, 2) != 0;
+    layer.is_coupled = layer.cell == TND_CELL_LSTM && random_net_pick(from, 2) != 0;
+    layer.is_8_bit =
+        layer.cell == TND_CELL_LSTM && !from->is_smooth && random_net_pick(from, 4) == 3;
+    layer.clip = random_net_pick(from, 4) == 3 ? 0.5F : 0.0F;
+    for (int i = 0; i < 6; i++) { /* (the last one has a step) */
+        const int kind = random_net_pick(from, TND_ACTIVATION_THRESHOLDED_RELU + !from->is_smooth);
+        layer.activations[i / 3][i % 3] = (struct tnd_activation){kind, 0.25F, 0.5F};
+    }
+    return layer;
+}
+
+/* A constant, or it and a value that is computed, of one number. */
+static inline int random_net_operand(struct random_net *from, enum tandem_dtype type,
+                                     const struct tnd_dims *shape, int one)
+{
+    const int constant = random_net_constant(from, type, shape);
+    const struct tnd_dims ones = {shape->n, {1, 1, 1, 1}};
+    const int added = tnd_net_cast(from->net, tnd_net_reshape(from->net, one, &ones), type);
+    return random_net_pick(from, 2) == 0
+               ? constant
+               : tnd_net_binary(from->net, TANDEM_BINARY_ADD, constant, added);
+}
+
+/* All steps of a layer; a value of other dimensions than three is reshaped. */
+static inline int random_net_recurrent(struct random_net *from, int x)
+{
+    struct tnd_net *net = from->net;
+    const struct tnd_recurrent layer = random_net_layer(from);
+    const struct tnd_dims shape = tnd_net_value(net, x)->shape;
+    struct tnd_dims flat = {3, {1, 1, 1}};
+    for (int i = 0; i < shape.n; i++) {
+        flat.dims[i < shape.n - 2 ? 0 : i + 3 - shape.n] *= shape.dims[i];
+    }
+    if (!tnd_net_is_row_type(tnd_net_value(net, x)->type)) {
+        x = tnd_net_cast(net, x, TANDEM_DTYPE_F32);
+    }
+    x = shape.n == 3 ? x : tnd_net_reshape(net, x, &flat);
+    const enum tandem_dtype type = tnd_net_value(net, x)->type;
+    const int64_t d = layer.directions;
+    const int64_t rows = d * tnd_cell_gates(layer.cell);
+    const bool fits = flat.dims[2] % rows == 0;
+    const int64_t hidden = fits ? flat.dims[2] / rows : 1 + random_net_pick(from, 4);
+    const int64_t batch = flat.dims[1];
+    const int one = tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, 7);
+    if (!fits) {
+        const struct tnd_dims w = {2, {flat.dims[2], rows * hidden}};
+        x = tnd_net_matmul(net, x, random_net_constant(from, type, &w));
+    }
+    const struct tnd_dims r = {3, {d, rows / d * hidden, hidden}};
+    const int64_t extras = random_net_pick(from, 2) * (layer.cell == TND_CELL_LSTM ? 3 : 1);
+    const struct tnd_dims extra = {2, {d, extras * hidden}};
+    const struct tnd_dims state = {4, {tnd_cell_states(layer.cell), d, batch, hidden}};
+    const struct tnd_dims texts = {1, {batch}};
+    const int of_r = random_net_operand(from, type, &r, one);
+    const int of_extra = random_net_operand(from, type, &extra, one);
+    const int of_state = random_net_operand(from, type, &state, one);
+    const int lengths = from->is_smooth || random_net_pick(from, 2) == 0
+                            ? TANDEM_NET_NONE
+                            : random_net_operand(from, TANDEM_DTYPE_I64, &texts, one);
+    return tnd_net_recurrent(net, &layer, x, of_r, of_extra, of_state, lengths);
+}
+
 static inline int random_net_step(struct random_net *from)
 {
     const int x = random_net_any(from);
     const struct tnd_dims shape = tnd_net_value(from->net, x)->shape;
-    switch (random_net_pick(from, 12)) {
+    switch (random_net_pick(from, 13)) {
     case 0:
     case 1:
         return random_net_unary(from, x);
@@ -311,6 +384,8 @@ static inline int random_net_step(struct random_net *from)
         return fits ? tnd_net_select(from->net, condition, x, y)
                     : tnd_net_cast(from->net, x, random_net_type(from));
     }
+    case 11:
+        return random_net_recurrent(from, x);
     default:
         return random_net_pick(from, 2) ? tnd_net_copy(from->net, x)
                                         : random_net_constant(from, random_net_type(from), &shape);
@@ -318,9 +393,14 @@ static inline int random_net_step(struct random_net *from)
 }
 
 /* The caller owns the net; NULL without memory. */
-static inline struct tnd_net *random_net_build(const uint8_t *bytes, size_t n, bool is_smooth)
+static inline struct tnd_net *random_net_build(const uint8_t *bytes, size_t n, bool is_smooth,
+                                               bool is_narrow)
 {
-    struct random_net from = {.bytes = bytes, .n = n, .is_smooth = is_smooth, .net = tnd_net_new()};
+    struct random_net from = {.bytes = bytes,
+                              .n = n,
+                              .is_smooth = is_smooth,
+                              .is_narrow = is_narrow,
+                              .net = tnd_net_new()};
     if (from.net == NULL) {
         return NULL;
     }

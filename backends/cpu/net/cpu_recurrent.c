@@ -3,6 +3,7 @@
  * it multiplies the last state by their rows of all gates, and applies the gates while the sums
  * are in its cache. Workers that share a direction wait for each other once a step (a GRU whose
  * reset gate comes before the product: twice). */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "backends/cpu/net/cpu_net.h"
@@ -13,7 +14,8 @@ enum {
     BLOCK = 8 * PANEL, /* values that go through the gates together */
     TOKENS = TND_PACKED_F_TOKENS,
     GATES = 4,
-    /* multiply-adds of a step that are worth a worker: a few times what waiting costs */
+    /* multiply-adds of a step that are worth a worker: a few times what waiting costs; and of steps
+     * between two questions whether the run goes on */
     WORTH = 32768
 };
 
@@ -36,6 +38,8 @@ struct run {
     int64_t begin, end;  /* panels of all directions that are this worker's */
     struct tandem_worker *worker;
     bool waits;
+    int64_t asks_each;     /* steps */
+    _Atomic int64_t *last; /* where workers that wait for each other end, by worker 0 */
     /* in the worker's memory */
     float *sums[GATES], *cells;
     float *columns[2]; /* of a tile of texts, value by value: last states, `reset` ones */
@@ -55,6 +59,22 @@ static void wait_for_others(const struct run *run)
     if (run->waits) {
         run->worker->barrier(run->worker);
     }
+}
+
+/* Behind step `i`; whether the run ends here: the same for all workers that wait for each other. */
+static bool end_step(const struct run *run, int64_t i)
+{
+    struct tandem_worker *worker = run->worker;
+    const bool asks = i % run->asks_each == 0 && worker->stopped != NULL;
+    if (!run->waits) {
+        return asks && worker->stopped(worker);
+    }
+    if (asks && worker->index == 0 && worker->stopped(worker)) {
+        atomic_store_explicit(run->last, i, memory_order_relaxed);
+    }
+    wait_for_others(run);
+    /* (Worker 0 may be a step ahead: what it says of that one does not count here.) */
+    return atomic_load_explicit(run->last, memory_order_relaxed) <= i;
 }
 
 /* ---- states ---- */
@@ -434,6 +454,9 @@ static void run_steps(struct run *run)
 {
     static part_fn *const parts[] = {rnn, gru, lstm};
     const bool has_reset = run->layer->cell == TND_CELL_GRU && !run->layer->is_linear;
+    if (run->worker->index == 0) {
+        atomic_store_explicit(run->last, run->steps, memory_order_relaxed);
+    }
     place_states(run, true);
     wait_for_others(run);
     for (int64_t i = 0; i < run->steps; i++) {
@@ -442,7 +465,9 @@ static void run_steps(struct run *run)
             wait_for_others(run);
         }
         run_part(run, i, parts[run->layer->cell]);
-        wait_for_others(run);
+        if (end_step(run, i)) {
+            return;
+        }
     }
     place_states(run, false);
 }
@@ -452,11 +477,14 @@ static void divide(struct run *run)
 {
     const int64_t directions = run->layer->directions;
     const int64_t all = directions * run->panels;
-    const int64_t worth = run->batch * run->gates * run->hidden * run->hidden / WORTH;
-    const int64_t most = tnd_max(tnd_min(worth, run->worker->count / directions), 1);
+    const double worth =
+        (double)run->batch * (double)(run->gates * run->hidden) * (double)run->hidden / WORTH;
+    const int64_t fit = tnd_min(run->panels, run->worker->count / directions);
+    const int64_t most = worth < (double)fit ? tnd_max((int64_t)worth, 1) : tnd_max(fit, 1);
     const int64_t n = tnd_min(directions * most, run->worker->count);
     const int64_t index = tnd_min(run->worker->index, n);
     run->waits = most > 1;
+    run->asks_each = worth < 1 ? (int64_t)(1 / worth) : 1;
     run->begin = index * all / n;
     run->end = run->worker->index < n ? (index + 1) * all / n : run->begin;
 }
@@ -492,7 +520,8 @@ void tnd_cpu_recurrent(const struct tnd_cpu_kernels *kernels, const struct tande
     run.sums[0] = run.columns[1] + TOKENS * run.hidden;
     divide(&run);
     char *behind = (char *)(run.y + tnd_dims_values(&work->shape));
-    float *spare = (float *)(void *)(((uintptr_t)behind + 63) / 64 * 64);
+    run.last = (void *)(((uintptr_t)behind + 63) / 64 * 64);
+    float *spare = (float *)(void *)((char *)(void *)run.last + 64);
     run.packed = run.in[1].data;
     if (work->in[1].src >= 0) {
         run.packed = spare;
