@@ -120,8 +120,8 @@ static enum tandem_status run_alone(const struct tnd_cpu_kernels *kernels, tande
                                     struct tandem_error *error)
 {
     const size_t bytes = tnd_cpu_mul_mat_scratch(node, task);
-    struct tandem_worker worker = {0,     1,     1,          tnd_guarded_alloc(bytes, 64),
-                                   bytes, error, next_alone, NULL, 0};
+    struct tandem_worker worker = {
+        0, 1, 1, tnd_guarded_alloc(bytes, 64), bytes, error, next_alone, NULL, 0, NULL};
     const struct tandem_work work = {.node = node,
                                      .task = task,
                                      .row_end = node->ne[0],

@@ -182,7 +182,8 @@ static void run_alone(const struct level *level, tandem_tensor *node,
     enum tandem_type type = node->src[0]->type;
     size_t bytes = tnd_cpu_mul_mat_scratch(node, task);
     struct alone alone = {
-        {0, 1, 1, tnd_guarded_alloc(bytes, 64), bytes, &error, next_alone, barrier_alone, 0}, 0};
+        {0, 1, 1, tnd_guarded_alloc(bytes, 64), bytes, &error, next_alone, barrier_alone, 0, NULL},
+        0};
     struct tandem_work work = {.node = node,
                                .task = task,
                                .row_begin = 0,
