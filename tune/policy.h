@@ -658,43 +658,31 @@
 
 /* ---- Reports ---- */
 
-/* Times within this ratio of the fastest are as good. Unit: ratio. Why: half of TND_NOISY_FRAC
- * and rounding. Test: none. */
-#define TND_REPORT_ENOUGH        1.05
 /* Gains of threads above this multiple of their number get a word. Unit: ratio. Why: rounding of
  * what is ideal. Test: none. */
-#define TND_REPORT_ABOVE_IDEAL   1.02
+#define TND_REPORT_ABOVE_IDEAL  1.02
 /* Of the first comparison, of all candidates. Unit: rounds. Why: a median needs three. Test:
  * none. */
-#define TND_ORACLE_FIRST_ROUNDS  3
+#define TND_ORACLE_FIRST_ROUNDS 3
 /* Of a cell's time for the first comparison. Unit: share. Why: it runs all candidates. Test:
  * none. */
-#define TND_ORACLE_FIRST_SHARE   0.6
+#define TND_ORACLE_FIRST_SHARE  0.6
 /* A candidate this many times as slow as the fastest after one round runs no more. Unit: ratio.
  * Why: noise explains less. Test: none. */
-#define TND_ORACLE_HOPELESS      1.5
-/* The same of products that run for TND_ORACLE_LONG_US. Unit: ratio. Why: noise is a smaller
- * part of them. Test: none. */
-#define TND_ORACLE_HOPELESS_LONG 1.2
+#define TND_ORACLE_HOPELESS     1.5
 /* Products that run longer are timed once a turn, in three rounds against the best. Unit: us. Why:
  * a cell would take half a minute. Test: none. */
-#define TND_ORACLE_LONG_US       100000.0
+#define TND_ORACLE_LONG_US      100000.0
 /* Of more tokens than TND_ORACLE_PROBE_M all ways are first timed once on an eighth of them, or
  * on as many. Unit: tokens. Why: kernels have reached their rate. Test: none. */
-#define TND_ORACLE_PROBE_M       256
+#define TND_ORACLE_PROBE_M      256
 /* A way that is so much slower than the fastest there is out. Unit: ratio. Why: turning weights
  * into floats is a third of a product of 256 tokens at most. Test: none. */
-#define TND_ORACLE_PROBE_OUT     2.0
-/* A regret above is measured once more, in as many rounds, and all of them count. Unit: ratio. Why:
- * TND_NOISY_FRAC would let half of the bound pass. Test: none. */
-#define TND_ORACLE_CONFIRM       0.05
+#define TND_ORACLE_PROBE_OUT    2.0
 /* A regret above is asked for again in another moment, whose answer counts, and explained by name.
  * Unit: ratio. Why: what users notice. Test:
  * a_regret_is_explained_by_what_was_predicted_wrong. */
-#define TND_ORACLE_EXPLAIN       0.10
-/* Speed where nothing is predicted. Unit: multiply-adds/s. Why: a quantised kernel on a slow
- * core. Test: none. */
-#define TND_ORACLE_SLOWEST_MADDS 1e10
+#define TND_ORACLE_EXPLAIN      0.10
 
 /* ---- Placing weights (tune/fit_model.h) ---- */
 
