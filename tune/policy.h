@@ -154,8 +154,8 @@
  * of_tied_thread_counts_that_of_the_rule_serves. */
 #define TND_RULE_BARS      0.5
 /* And of their time; and a schedule that splits or overlaps the best placement without. Unit:
- * ratio. Why: less is not worth another plan; what memory of a shared machine changes from minute to
- * minute is in TND_MOMENT_ERROR. Test: the same. */
+ * ratio. Why: less is not worth another plan; what memory of a shared machine changes from
+ * minute to minute is in TND_MOMENT_ERROR. Test: the same. */
 #define TND_RULE_LEAD      0.02
 /* Farther outside of the measured M the table does not decide. Unit: doublings. Why: lines miss by
  * a third there and choices with them. Test:
