@@ -559,10 +559,9 @@
 /* Least error bar of a time. Unit: share. Why: medians of the same convolution differ by as much
  * from one process to the next. Test: a_lead_within_the_errors_leaves_the_rule. */
 #define TND_CONV_LEAST_ERROR 0.02
-/* The same of a time of fewer samples than TND_CONV_FEW. Unit: share, samples. Why: a spread of two
- * samples says nothing. Test: a_lead_within_the_errors_leaves_the_rule. */
+/* A time of fewer samples has the error of a doubling at least. Unit: samples. Why: a spread of two
+ * says nothing. Test: a_lead_within_the_errors_leaves_the_rule. */
 #define TND_CONV_FEW         3
-#define TND_CONV_FEW_ERROR   0.1
 
 /* Most of the CPU's time that the convolutions of a net may take on a device, for the net to be
  * lowered for it. Unit: share. Why: what the device cannot compute then runs on the CPU without its
