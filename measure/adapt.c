@@ -126,7 +126,7 @@ static double expect_us(const struct tnd_adapt *adapt, const struct line *line, 
     if (points->n_points == 0) {
         return line->similar >= 0
                    ? by_similar(line, &adapt->lines[line->similar], m, safely)
-                   : line->is.work * ((double)m + TND_UNKNOWN_TOKENS) / TND_SLOWEST_MADDS * 1e6;
+                   : line->is.work * ((double)m + TND_WEIGHT_READ_TOKENS) / TND_SLOWEST_MADDS * 1e6;
     }
     double us = tnd_adapt_line_us(points, m, line->is.fixed_tokens, safely);
     return safely ? TND_EXPECT_SAFELY * us : us;

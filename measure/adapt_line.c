@@ -50,7 +50,7 @@ static void repeat_trial(struct tnd_adapt_point *point, double us, double spread
  * straight: kernels step with their tiles. */
 static double uncertainty_left(int64_t low, int64_t high, double wrong)
 {
-    return fmax(TND_UNCERTAIN_SEEN * (wrong - TND_SEEN_NOISE),
+    return fmax(TND_UNCERTAIN_SEEN * (wrong - TND_MEASURE_SPREAD),
                 TND_UNCERTAIN_LEFT * TND_UNCERTAIN_GAP * doublings(low, high));
 }
 
@@ -146,7 +146,7 @@ double tnd_adapt_gap_uncertainty(const struct tnd_adapt_points *points, int64_t 
     if (low < 0 || low == n - 1) {
         double far = doublings(low < 0 ? p[0].m : p[n - 1].m, m);
         return fmin(1.0,
-                    far * (n == 1 || low < 0 ? TND_UNCERTAIN_BEYOND_ONE : TND_UNCERTAIN_BEYOND));
+                    far * (n == 1 || low < 0 ? TND_UNCERTAIN_BEYOND_ONE : 2 * TND_UNCERTAIN_GAP));
     }
     if (p[low].uncertainty >= 0) {
         return p[low].uncertainty;

@@ -33,9 +33,11 @@ struct thoroughness {
     const int64_t *m;
     bool is_fixed;
     double tolerance;
-    int max_trials;
     double trial_s;
 };
+
+/* Of a cell while a budget lasts: ends even where a clock stands still. */
+enum { MOST_TRIALS = 100 };
 
 static const int64_t anchor_m[] = {1, 32, 128};
 static const int64_t first_m[] = {1, 8, 32, 128, 512};
@@ -46,12 +48,10 @@ static const int64_t all_m[] = {1,  2,  3,  4,  6,   8,   12,  16,  24,
 #define M_LIST(list) (int)(sizeof(list) / sizeof((list)[0])), list
 
 static const struct thoroughness efforts[] = {
-    [TND_EFFORT_MEASURE] = {M_LIST(first_m), false, TND_BENCH_MEASURE_TOLERANCE,
-                            TND_BENCH_MEASURE_TRIALS, TND_BENCH_MEASURE_S},
+    [TND_EFFORT_MEASURE] = {M_LIST(first_m), false, TND_BENCH_MEASURE_TOLERANCE, TND_BENCH_TRIAL_S},
     [TND_EFFORT_ESTIMATE] = {M_LIST(anchor_m), false, TND_BENCH_ESTIMATE_TOLERANCE,
-                             TND_BENCH_ESTIMATE_TRIALS, TND_BENCH_ESTIMATE_TRIAL_S},
-    [TND_EFFORT_PATIENT] = {M_LIST(all_m), true, TND_BENCH_PATIENT_TOLERANCE,
-                            TND_BENCH_PATIENT_TRIALS, TND_MEASURE_BUDGET_S},
+                             TND_BENCH_TRIAL_S},
+    [TND_EFFORT_PATIENT] = {M_LIST(all_m), true, TND_MEASURE_SPREAD, TND_MEASURE_BUDGET_S},
 };
 
 static const char *const effort_names[] = {
@@ -79,7 +79,7 @@ double tnd_sweep_elapsed_s(const struct tnd_sweep *sweep)
 
 static double left_s(const struct tnd_sweep *sweep)
 {
-    double reference_s = tnd_sweep_has_time_to_check(sweep) ? TND_BENCH_REFERENCE_S : 0;
+    double reference_s = TND_REFERENCE_RUNS * 1e-6 * sweep->state.before.mean_us;
     return sweep->budget_s - tnd_sweep_elapsed_s(sweep) - sweep->options->reserve_s - reference_s;
 }
 
@@ -271,13 +271,14 @@ static enum tandem_status measure_transfers(struct tnd_sweep *sweep, bool *out_m
         n_devices +=
             backend != NULL && tnd_backend_is_own(backend) && uses_slot(sweep->options, slot);
     }
-    double room_s = 2 * TND_BENCH_TRANSFERS_SHARE * sweep->budget_s;
-    bool is_quick = n_devices * TND_BENCH_TRANSFERS_S > room_s;
-    *out_measured = !is_quick || n_devices * TND_BENCH_QUICK_TRANSFERS_S <= 2 * room_s;
+    double room_s = 4 * TND_BENCH_FEW_SHARE * sweep->budget_s;
+    bool is_quick = n_devices * tnd_measure_transfers_s(TND_LARGE_BYTES) > room_s;
+    *out_measured =
+        !is_quick || n_devices * tnd_measure_transfers_s(TND_QUICK_TRANSFER_BYTES) <= 2 * room_s;
     for (int slot = 1; slot < tnd_registry_count(measure->registry) && *out_measured; slot++) {
         if (uses_slot(sweep->options, slot)) {
             TND_TRY(tnd_measure_transfers(measure->registry, slot, measure->clock,
-                                          is_quick ? TND_QUICK_TRANSFER_BYTES : TND_TRANSFER_BYTES,
+                                          is_quick ? TND_QUICK_TRANSFER_BYTES : TND_LARGE_BYTES,
                                           sweep->when, sweep->table, sweep->error));
             TND_TRY(tnd_measure_round_trip(measure->registry, slot, measure->clock,
                                            &sweep->round_trip_us[slot], sweep->error));
@@ -294,10 +295,11 @@ static enum tandem_status measure_transfers(struct tnd_sweep *sweep, bool *out_m
 static enum tandem_status measure_handoffs(struct tnd_sweep *sweep)
 {
     const struct tnd_bench_options *options = sweep->options;
-    double room_s = TND_BENCH_TRANSFERS_SHARE * sweep->budget_s;
+    const double asleep_and_awake_s = 2 * TND_BENCH_TRIAL_S;
+    double room_s = 2 * TND_BENCH_FEW_SHARE * sweep->budget_s;
     for (int t = options->n_thread_counts - 1; t >= 0 && options->pool != NULL; t--) {
-        if (room_s >= TND_BENCH_HANDOFF_S) {
-            room_s -= TND_BENCH_HANDOFF_S;
+        if (room_s >= asleep_and_awake_s) {
+            room_s -= asleep_and_awake_s;
             TND_TRY(tnd_measure_handoff(options->pool, options->measure.clock,
                                         options->thread_counts[t], sweep->when, sweep->table,
                                         sweep->error));
@@ -324,7 +326,7 @@ static enum tandem_status measure_ops(struct tnd_sweep *sweep, bool with_devices
     if (options->pool == NULL || options->profile != NULL) {
         return TANDEM_OK;
     }
-    double room_s = isinf(sweep->budget_s) ? 0 : TND_BENCH_OPS_SHARE * sweep->budget_s;
+    double room_s = isinf(sweep->budget_s) ? 0 : TND_BENCH_FEW_SHARE * sweep->budget_s;
     TND_TRY(tnd_measure_ops(&options->measure, options->thread_counts, options->n_thread_counts,
                             room_s, sweep->when, sweep->table, sweep->error));
     for (int slot = 1; slot < tnd_registry_count(options->measure.registry); slot++) {
@@ -450,6 +452,12 @@ static enum tandem_status run_trials(struct tnd_sweep *sweep, bool *out_certain)
 
 /* ---- the run ---- */
 
+/* A budget is there to be used: on and on, as long as anything is uncertain. */
+static bool uses_it_up(const struct tnd_bench_options *options)
+{
+    return options->budget_s > 0 && !options->ends_when_certain;
+}
+
 static void choose_thoroughness(struct tnd_sweep *sweep, struct thoroughness *out)
 {
     const struct tnd_bench_options *options = sweep->options;
@@ -457,10 +465,8 @@ static void choose_thoroughness(struct tnd_sweep *sweep, struct thoroughness *ou
     sweep->budget_s = options->budget_s;
     if (sweep->budget_s <= 0) {
         sweep->budget_s = options->effort == TND_EFFORT_ESTIMATE ? TND_BENCH_ESTIMATE_S : INFINITY;
-    } else if (!options->ends_when_certain) {
-        /* A budget is there to be used: on and on, as long as anything is uncertain. */
+    } else if (uses_it_up(options)) {
         out->tolerance = TND_BENCH_BUDGET_TOLERANCE;
-        out->max_trials = TND_BENCH_BUDGET_TRIALS;
     }
     if (options->n_m > 0) {
         out->n_m = options->n_m;
@@ -498,7 +504,7 @@ static enum tandem_status prepare(struct tnd_sweep *sweep)
         .is_fixed = how.is_fixed,
         .most_threads = options->thread_counts[options->n_thread_counts - 1],
         .tolerance = how.tolerance,
-        .max_trials = how.max_trials,
+        .max_trials = uses_it_up(options) ? MOST_TRIALS : TND_BENCH_TRIALS,
         .cost_s = tnd_sweep_cost_s,
         .user = sweep,
     };
@@ -569,7 +575,7 @@ enum tandem_status tnd_bench_run(const struct tnd_bench_options *options,
                         : ram_bytes > 0                  ? (double)ram_bytes / 4
                                                          : (double)(1u << 30);
     sweep.open_s_per_byte = TND_BENCH_OPENING;
-    sweep.pack_s_per_byte = TND_BENCH_PACKING;
+    sweep.pack_s_per_byte = TND_BENCH_OPENING;
     enum tandem_status status = prepare(&sweep);
     if (status == TANDEM_OK) {
         status = run_trials(&sweep, &is_certain);

@@ -34,7 +34,6 @@ double tnd_sweep_cost_s(void *user, int line, int64_t m, double expected_us)
     double run_s = 1e-6 * expected_us * nodes;
     double warm_up_s = tnd_sweep_is_warm(sweep, line, likely_us) ? 0 : run_s;
     double cost_s = fmax(warm_up_s + run_s, sweep->trial_s + run_s);
-    cost_s += (double)m * (double)group->shape.n * sizeof(float) * nodes * TND_BENCH_WRITING;
     if (group->measure == NULL) {
         cost_s += group->bytes / 2 * sweep->open_s_per_byte;
     }
@@ -91,7 +90,7 @@ static void make_room(struct tnd_sweep *sweep, double bytes)
 static void learn(double *rate, double seconds, double bytes)
 {
     if (bytes > 0 && seconds > 0) {
-        *rate += TND_BENCH_LEARNING * (seconds / bytes - *rate);
+        *rate = (*rate + seconds / bytes) / 2; /* the last few groups count */
     }
 }
 

@@ -41,8 +41,7 @@ void tnd_sweep_reference_before(struct tnd_sweep *sweep)
 void tnd_sweep_reference_between(struct tnd_sweep *sweep)
 {
     double since_s = tnd_sweep_elapsed_s(sweep) - sweep->reference_s;
-    if (tnd_sweep_has_time_to_check(sweep) &&
-        since_s >= fmin(TND_BENCH_REFERENCE_EVERY_S, TND_BENCH_REFERENCE_SHARE * sweep->budget_s)) {
+    if (tnd_sweep_has_time_to_check(sweep) && since_s >= TND_BENCH_SAVE_S) {
         struct tnd_reference_time time;
         tnd_reference_time(sweep->options->measure.clock, &time);
         tnd_sweep_state_between(&sweep->state, &time);
@@ -78,7 +77,7 @@ enum tandem_status tnd_sweep_check_results(struct tnd_sweep *sweep)
         .profile = options->profile,
         .n_threads = options->thread_counts[options->n_thread_counts - 1],
         .when = sweep->when,
-        .deadline_ns = deadline_ns(sweep, TND_BENCH_CHECKS_SHARE),
+        .deadline_ns = deadline_ns(sweep, 2 * TND_BENCH_FEW_SHARE),
     };
     for (int t = 0; t < TANDEM_TYPE_NUMBERS && tnd_sweep_has_time_to_check(sweep); t++) {
         if (has_group(sweep, (enum tandem_type)t)) {
@@ -91,7 +90,7 @@ enum tandem_status tnd_sweep_check_results(struct tnd_sweep *sweep)
 enum tandem_status tnd_sweep_measure_pairs(struct tnd_sweep *sweep)
 {
     const struct tnd_bench_options *options = sweep->options;
-    bool has_time = sweep->budget_s * TND_BENCH_FEW_SHARE >= TND_BENCH_PAIRS_S;
+    bool has_time = sweep->budget_s * TND_BENCH_FEW_SHARE >= 4 * TND_MEASURE_BUDGET_S;
     if (options->profile != NULL || options->pool == NULL || sweep->n_groups == 0 || !has_time) {
         return TANDEM_OK;
     }

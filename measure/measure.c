@@ -19,7 +19,10 @@
 #include "measure/probe.h"
 #include "tune/policy.h"
 
-enum { MAX_TIMES = 8 * TANDEM_STAGES }; /* steps of one product, transfers included */
+enum {
+    MAX_TIMES = 8 * TANDEM_STAGES,
+    MOST_SAMPLES = 10000 /* bounds the memory */
+};                       /* steps of one product, transfers included */
 
 /* Samples in microseconds: one list a stage, one for transfers, one for all together, and one for
  * what other programs took of it. */
@@ -426,9 +429,9 @@ static struct tnd_measure_effort complete_effort(const struct tnd_measure_effort
     }
     out.budget_s = out.budget_s > 0 ? out.budget_s : TND_MEASURE_BUDGET_S;
     out.min_repeats = out.min_repeats > 0 ? out.min_repeats : 3;
-    out.min_repeats = out.min_repeats < TND_MEASURE_SAMPLES ? out.min_repeats : TND_MEASURE_SAMPLES;
+    out.min_repeats = out.min_repeats < MOST_SAMPLES ? out.min_repeats : MOST_SAMPLES;
     out.max_repeats = out.max_repeats > 0 ? out.max_repeats : 200;
-    out.max_repeats = out.max_repeats < TND_MEASURE_SAMPLES ? out.max_repeats : TND_MEASURE_SAMPLES;
+    out.max_repeats = out.max_repeats < MOST_SAMPLES ? out.max_repeats : MOST_SAMPLES;
     out.max_repeats = out.max_repeats > out.min_repeats ? out.max_repeats : out.min_repeats;
     out.spread_frac = out.spread_frac > 0 ? out.spread_frac : TND_MEASURE_SPREAD;
     return out;
@@ -499,7 +502,7 @@ static enum tandem_status repeat(struct tnd_measure *measure, const tandem_plan 
         TND_TRY(run_once(measure, plan, true, error));
     }
     begin_energy(measure);
-    for (int i = 0; i < TND_MEASURE_SAMPLES && !is_enough(measure, effort, elapsed_s); i++) {
+    for (int i = 0; i < MOST_SAMPLES && !is_enough(measure, effort, elapsed_s); i++) {
         TND_TRY(run_once(measure, plan, false, error));
         elapsed_s = (double)(clock->now_ns(clock) - begin_ns) / 1e9;
     }

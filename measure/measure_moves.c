@@ -68,8 +68,8 @@ static enum tandem_status repeat(struct link *link, enum tnd_direction direction
     TND_TRY(direction == TND_UPLOAD ? upload(link, bytes, probe_us, &warm_up, error)
                                     : download(link, bytes, &warm_up, error));
     while (n < TND_MOVE_REPEATS &&
-           (n < TND_MOVE_LEAST_REPEATS ||
-            link->clock->now_ns(link->clock) - begin_ns < TND_MOVE_BUDGET_NS)) {
+           (n < TND_MEASURE_REPEATS ||
+            link->clock->now_ns(link->clock) - begin_ns < (uint64_t)(1e9 * TND_BENCH_TRIAL_S))) {
         TND_TRY(direction == TND_UPLOAD ? upload(link, bytes, probe_us, &link->samples[n], error)
                                         : download(link, bytes, &link->samples[n], error));
         n++;
@@ -147,6 +147,15 @@ static enum tandem_status measure_size(struct link *link, size_t bytes, int64_t 
     return status;
 }
 
+double tnd_measure_transfers_s(int64_t most_bytes)
+{
+    double s = 0;
+    for (int64_t bytes = TND_TRANSFER_LEAST_BYTES; bytes <= most_bytes; bytes *= 4) {
+        s += 2 * TND_BENCH_TRIAL_S; /* up and down */
+    }
+    return 2 * s; /* buffers, warm-ups, round trips and launches */
+}
+
 enum tandem_status tnd_measure_transfers(const struct tnd_registry *registry, int slot,
                                          const struct tnd_clock *clock, int64_t most_bytes,
                                          int64_t when, struct tandem_table *table,
@@ -217,8 +226,9 @@ static void lead(struct handoff *handoff, int count)
     int rounds = handoff->asleep ? 1 : TND_HANDOFF_ROUNDS;
     uint64_t first_ns = clock->now_ns(clock);
     handoff->count = count;
-    for (int i = 0; i < TND_MOVE_REPEATS && (i < TND_MOVE_LEAST_REPEATS ||
-                                             clock->now_ns(clock) - first_ns < TND_MOVE_BUDGET_NS);
+    for (int i = 0; i < TND_MOVE_REPEATS &&
+                    (i < TND_MEASURE_REPEATS ||
+                     clock->now_ns(clock) - first_ns < (uint64_t)(1e9 * TND_BENCH_TRIAL_S));
          i++) {
         if (handoff->asleep) {
             wait_for_sleepers(handoff, count);

@@ -17,6 +17,9 @@ enum tandem_status tnd_measure_transfers(const struct tnd_registry *registry, in
                                          int64_t when, struct tandem_table *table,
                                          struct tandem_error *error);
 
+/** About how long that takes for one device. */
+double tnd_measure_transfers_s(int64_t most_bytes);
+
 /** What waiting for a device costs that has next to nothing to do; 0 for a backend that works in
  *  host memory. Errors as above. */
 enum tandem_status tnd_measure_round_trip(const struct tnd_registry *registry, int slot,

@@ -168,6 +168,8 @@ static const struct op_row op_rows[] = {
     {TANDEM_OP_ATTENTION, attention, with_keys, 128, 2048, 8, 512, TANDEM_TYPE_Q4_0},
 };
 enum { N_OP_ROWS = sizeof(op_rows) / sizeof(op_rows[0]), STEP_M = 8 };
+/* The first node of a graph bears the waking of the workers and is not counted. */
+enum { OPS_NODES = TND_MEASURE_NODES + 1 };
 
 struct op_bench {
     const struct tnd_measure_options *options;
@@ -181,10 +183,10 @@ struct op_bench {
     int64_t when;
     struct tandem_table *table;
     tandem_context *context;
-    struct tnd_step_time times[TND_OPS_NODES * STEPS];
-    double us[MAX_COUNTS][TND_OPS_RUNS * TND_OPS_NODES];
+    struct tnd_step_time times[OPS_NODES * STEPS];
+    double us[MAX_COUNTS][TND_OPS_RUNS * OPS_NODES];
     uint32_t count[MAX_COUNTS];
-    double scratch[TND_OPS_RUNS * TND_OPS_NODES];
+    double scratch[TND_OPS_RUNS * OPS_NODES];
 };
 
 static bool is_device(const struct op_bench *bench)
@@ -198,7 +200,7 @@ static enum tandem_status build(struct op_bench *bench, const struct op_row *row
     tandem_context_reset(bench->context);
     tandem_graph *graph = tandem_graph_new(bench->context);
     const struct operands operands = row->operands(bench->context, row, m);
-    for (int i = 0; i < TND_OPS_NODES; i++) {
+    for (int i = 0; i < OPS_NODES; i++) {
         tandem_graph_add(graph, row->node(bench->context, operands.x, operands.other));
     }
     TND_TRY(tandem_context_status(bench->context, error));
@@ -214,7 +216,7 @@ static enum tandem_status run_once(struct op_bench *bench, tandem_graph *graph, 
     int threads = bench->thread_counts[count];
     struct tnd_exec_run_options options = {
         .times = bench->times,
-        .n_times = STEPS * TND_OPS_NODES,
+        .n_times = STEPS * OPS_NODES,
         .out_n_times = &n_times,
         .sync_each = is_device(bench),
         .is_plain = true,
@@ -230,7 +232,7 @@ static enum tandem_status run_once(struct op_bench *bench, tandem_graph *graph, 
     for (int i = 0; i < n_times && !is_warm_up; i++) {
         const struct tnd_step_time *time = &bench->times[i];
         if (time->node > 0 && time->kind == TND_STEP_WORK && time->end_ns >= time->begin_ns &&
-            bench->count[count] < TND_OPS_RUNS * TND_OPS_NODES) {
+            bench->count[count] < TND_OPS_RUNS * OPS_NODES) {
             bench->us[count][bench->count[count]++] = (double)(time->end_ns - time->begin_ns) / 1e3;
         }
     }

@@ -194,7 +194,7 @@ static size_t rotated_bytes(const struct tnd_measure_options *options)
     }
     struct tnd_cpu_caches caches = tnd_cpu_caches();
     size_t twice = 2 * (caches.l3_bytes > caches.l2_bytes ? caches.l3_bytes : caches.l2_bytes);
-    return twice > 0 && twice < TND_PAIR_BYTES ? twice : TND_PAIR_BYTES;
+    return twice > 0 && twice < TND_LARGE_BYTES ? twice : TND_LARGE_BYTES;
 }
 
 static enum tandem_status add_contender(struct pairs *pairs, int slot, struct tandem_error *error)
@@ -313,7 +313,7 @@ enum tandem_status tnd_measure_pairs(const struct tnd_pairs_options *options,
     double times = TND_PAIR_ROUNDS * pairs.n_contenders * pairs.n_contenders;
     pairs.time_s =
         options->budget_s > 0 ? options->budget_s / fmax(times, 1) : TND_MEASURE_BUDGET_S;
-    pairs.time_s = fmax(fmin(pairs.time_s, TND_MEASURE_BUDGET_S), TND_PAIR_LEAST_S);
+    pairs.time_s = fmax(fmin(pairs.time_s, TND_MEASURE_BUDGET_S), TND_BENCH_SHORTEST_TRIAL_S);
     for (int i = 0; i < TND_PAIR_ROUNDS && status == TANDEM_OK && pairs.n_contenders > 1; i++) {
         status = run_round(&pairs, error);
     }

@@ -116,9 +116,9 @@ static void touch(void *user, int index, int count)
 static size_t memory_bytes(int threads, double budget_s)
 {
     double l3_bytes = (double)tnd_cpu_caches().l3_bytes;
-    double wanted = fmax(fmax(TND_PEAK_CACHES * l3_bytes, threads * l3_bytes), TND_PEAK_BYTES);
+    double wanted = fmax(fmax(TND_PEAK_CACHES * l3_bytes, threads * l3_bytes), TND_LARGE_BYTES);
     double most = fmin(budget_s * TND_PEAK_BYTES_A_SECOND, (double)tnd_cpu_ram_bytes() / 8);
-    return most >= fmax(2 * l3_bytes, TND_PEAK_BYTES) ? (size_t)fmin(wanted, most) : 0;
+    return most >= fmax(2 * l3_bytes, TND_LARGE_BYTES) ? (size_t)fmin(wanted, most) : 0;
 }
 
 /* The units of arithmetic, then those of reading; all on one thread count. */
@@ -132,9 +132,9 @@ static enum tandem_status measure_threads(struct tnd_pool *pool, struct peak_run
         tnd_peak_fn *peak;
         int64_t rounds;
         size_t bytes;
-    } units[] = {{"fma", peaks.fma, TND_PEAK_ROUNDS, 0},
-                 {peaks.int8_unit, peaks.int8, TND_PEAK_ROUNDS, 0},
-                 {"bf16", peaks.bf16, TND_PEAK_ROUNDS, 0},
+    } units[] = {{"fma", peaks.fma, TND_REFERENCE_ROUNDS, 0},
+                 {peaks.int8_unit, peaks.int8, TND_REFERENCE_ROUNDS, 0},
+                 {"bf16", peaks.bf16, TND_REFERENCE_ROUNDS, 0},
                  {"cache", NULL, 1, (size_t)TND_PEAK_CACHE_BYTES * (size_t)threads},
                  {"read", NULL, 1, all}};
     run->read = peaks.read;

@@ -303,7 +303,7 @@ static bool deviates(struct tnd_drift *drift, const struct watch *watch,
     double plain = fabs((double)watch->median - 1.0);
     double predicted_us = (double)watch->id.predicted_us;
     if (watch->n_ratios < TND_DRIFT_RUNS || plain < TND_DRIFT_SHARE / 2 ||
-        plain * predicted_us < TND_DRIFT_US) {
+        plain * predicted_us < TND_RULE_US) {
         return false; /* the usual case */
     }
     const bool is_device = watch->is_device;
@@ -486,7 +486,7 @@ static bool is_quiet(const struct tnd_drift_moment *moment, const struct tnd_ste
 {
     double slowed = is_team ? moment->team : moment->caller;
     *out_slowed = fmax(slowed, 1.0);
-    return slowed > 0 && slowed < 1 + TND_DRIFT_PROBE && tnd_time_is_quiet(time);
+    return slowed > 0 && slowed < 1 + TND_DRIFT_SHARE / 2 && tnd_time_is_quiet(time);
 }
 
 /* Takes what counts into the watches; `out_nodes` gets a node of each one touched. */

@@ -18,6 +18,8 @@
 #include "table/table_layers.h"
 #include "tune/policy.h"
 
+static const double LONGEST_S = 1e6; /* eleven days */
+
 /* The products of a graph, and where to begin measuring them. */
 struct subject {
     struct tnd_shapes shapes;
@@ -201,11 +203,10 @@ enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const tandem_graph
     struct subject subject;
     TND_TRY(tnd_runtime_check(runtime, "tune_graph", error));
     TND_TRY(tnd_options_read(options, "tandem_tune_options", &complete, sizeof(complete), error));
-    if (!(complete.budget_s >= 0) || complete.budget_s > TND_TUNE_LONGEST_S) {
+    if (!(complete.budget_s >= 0) || complete.budget_s > LONGEST_S) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, "budget_s", (int64_t)complete.budget_s,
-                             (int64_t)TND_TUNE_LONGEST_S,
-                             "tune: budget of %g s, expected 0 (default) to %g", complete.budget_s,
-                             TND_TUNE_LONGEST_S);
+                             (int64_t)LONGEST_S, "tune: budget of %g s, expected 0 (default) to %g",
+                             complete.budget_s, LONGEST_S);
     }
     TND_TRY(tnd_runtime_check_graph(graph, error));
     tnd_runtime_parts(runtime, &parts);
@@ -224,7 +225,7 @@ bool tnd_tune_is_wanted(void)
 double tnd_tune_first_use_s(void)
 {
     const double budget_s = tnd_environment_number(TND_ENVIRONMENT_TUNE_BUDGET);
-    return budget_s > 0 && budget_s <= TND_TUNE_LONGEST_S ? budget_s : TND_TUNE_FIRST_USE_S;
+    return budget_s > 0 && budget_s <= LONGEST_S ? budget_s : TND_TUNE_FIRST_USE_S;
 }
 
 bool tnd_tune_on_first_use(tandem_runtime *runtime, const tandem_graph *graph)

@@ -25,7 +25,7 @@ struct near {
 static void take_measured(const struct tnd_conv_time *record, struct tnd_conv_estimate *out)
 {
     const double samples = record->count > 1 ? (double)record->count : 1;
-    const double least = (record->count < TND_CONV_FEW ? TND_CONV_FEW_ERROR : TND_CONV_LEAST_ERROR);
+    const double least = (record->count < TND_CONV_FEW ? TND_CONV_FAR_ERROR : TND_CONV_LEAST_ERROR);
     const bool is_noisy = record->spread_us > TND_NOISY_FRAC * record->median_us;
     const double sigma_us = TND_MAD_TO_SIGMA * record->spread_us;
     const double spread_us = is_noisy ? sigma_us : sigma_us / sqrt(samples);

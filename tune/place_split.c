@@ -198,8 +198,7 @@ static bool may_gain(struct context *c, double *out_us)
     }
     double joined = split->is_sum ? 1 : devices * (double)split->rows;
     *out_us = parts_us + joined * split->join_us_per_row;
-    return single_us - *out_us >
-           fmax(TND_SCHEDULE_GAIN * sqrt(squares), TND_SCHEDULE_LEAST * single_us);
+    return single_us - *out_us > fmax(TND_SCHEDULE_GAIN * sqrt(squares), TND_RULE_LEAD * single_us);
 }
 
 /* INFINITY where it cannot; else what it takes at best from X in host memory. */

@@ -40,9 +40,6 @@
  * placement without. Unit: ratio. Why: of normally distributed errors 1 in 40 is larger. Test:
  * a_gain_within_twice_its_error_is_not_taken. */
 #define TND_SCHEDULE_GAIN         2.0
-/* And by how much of that placement's time. Unit: share. Why: less does not repay another order and
- * more transfers. Test: a_result_that_the_host_reads_is_fetched_by_FINALIZE. */
-#define TND_SCHEDULE_LEAST        0.02
 /* Graphs of this many nodes are searched by branch and bound. Unit: nodes. Why: beyond, no
  * affordable number of looks suffices. Test: schedules_of_small_graphs_are_near_the_best_one. */
 #define TND_SCHEDULE_SMALL        12
@@ -156,8 +153,9 @@
  * seemed as fast. Test: a_way_serves_only_with_a_lead_over_packed_weights,
  * of_tied_thread_counts_that_of_the_rule_serves. */
 #define TND_RULE_BARS      0.5
-/* And of their time. Unit: ratio. Why: less is not worth another plan; what memory of a shared
- * machine changes from minute to minute is in TND_MOMENT_ERROR. Test: the same. */
+/* And of their time; and a schedule that splits or overlaps the best placement without. Unit:
+ * ratio. Why: less is not worth another plan; what memory of a shared machine changes from
+ * minute to minute is in TND_MOMENT_ERROR. Test: the same. */
 #define TND_RULE_LEAD      0.02
 /* Farther outside of the measured M the table does not decide. Unit: doublings. Why: lines miss by
  * a third there and choices with them. Test:
@@ -235,11 +233,8 @@
 /* Of the computing time, for all that comparing takes: probes, readings of clocks, judging, new
  * tables. Unit: share. Why: nobody notices it. Test: watching_costs_its_share_and_no_more. */
 #define TND_DRIFT_COST          0.005
-/* By which the probe may be slower than at best while a comparison counts. Unit: share. Why: half
- * of TND_DRIFT_SHARE. Test: a_probe_that_is_slowed_too_clears_the_cells. */
-#define TND_DRIFT_PROBE         0.12
 /* That a worker of a stage may be off its CPU, or late, while its time counts, when comparing and
- * when measuring. Unit: share. Why: as for TND_DRIFT_PROBE; interrupts take 1 or 2 us of
+ * when measuring. Unit: share. Why: as for TND_DRIFT_SHARE; interrupts take 1 or 2 us of
  * a millisecond. Test: no_cell_is_blamed_on_a_machine_that_others_use. */
 #define TND_QUIET_LOST          0.10
 /* Less than this is no interruption but how threads meet. Unit: us. Why: a hand-off. Test: none. */
@@ -285,9 +280,6 @@
 /* The same while the machine's own speed is unknown. Unit: share. Why: another program on the
  * same cores costs a factor of two. Test: none. */
 #define TND_DRIFT_SHARE_ALONE   1.0
-/* Smallest deviation that is reported; smaller ones are hand-offs. Unit: us. Why: ten hand-offs.
- * Test: none. */
-#define TND_DRIFT_US            10.0
 /* End of the curve that is made up for a shape that was not measured. Unit: tokens. Why: the
  * longest prompts that models are given. Test: none. */
 #define TND_DRIFT_M             4096
@@ -297,27 +289,17 @@
 /* Effort `measure`: a time this certain is measured no further. Unit: share. Why: below half of
  * TND_NOISY_FRAC. Test: none. */
 #define TND_BENCH_MEASURE_TOLERANCE  0.035
-/* Effort `measure`: of one cell. Unit: trials. Why: disturbances only slow down, so the fastest
+/* Of one cell without a budget. Unit: trials. Why: disturbances only slow down, so the fastest
  * of several counts. Test: none. */
-#define TND_BENCH_MEASURE_TRIALS     3
-/* Effort `measure`: a trial repeats short products this long. Unit: s. Why: hundreds of samples
- * for products of 100 us. Test: none. */
-#define TND_BENCH_MEASURE_S          0.04
+#define TND_BENCH_TRIALS             3
+/* A trial repeats short products this long at most, and a transfer of one size or the hand-offs
+ * of one thread count. Unit: s. Why: hundreds of samples of 100 us. Test: none. */
+#define TND_BENCH_TRIAL_S            0.04
 /* Effort `estimate`. Unit: share. Why: anchors alone. Test: none. */
 #define TND_BENCH_ESTIMATE_TOLERANCE 0.10
-/* Effort `estimate`. Unit: trials. Why: anchors alone. Test: none. */
-#define TND_BENCH_ESTIMATE_TRIALS    2
-/* Effort `estimate`. Unit: s. Why: anchors alone. Test: none. */
-#define TND_BENCH_ESTIMATE_TRIAL_S   0.01
-/* Effort `patient`. Unit: share. Why: the clock's and the kernels' own spread. Test: none. */
-#define TND_BENCH_PATIENT_TOLERANCE  0.01
-/* Effort `patient`. Unit: trials. Why: as `measure`, and one more. Test: none. */
-#define TND_BENCH_PATIENT_TRIALS     4
 /* With a budget: it is used as long as anything is less certain than this. Unit: share. Why:
  * below what two runs differ by. Test: none. */
 #define TND_BENCH_BUDGET_TOLERANCE   0.002
-/* With a budget: of one cell. Unit: trials. Why: none is met in practice. Test: none. */
-#define TND_BENCH_BUDGET_TRIALS      100
 /* A trial takes at least. Unit: s. Why: several repeats of a product of 200 us. Test: none. */
 #define TND_BENCH_SHORTEST_TRIAL_S   0.002
 /* Of the budget for the first grid. Unit: share. Why: the rest goes where interpolation errs.
@@ -338,36 +320,18 @@
 /* What others may keep busy in a quiet machine. Unit: CPUs. Why: a desktop at rest takes 0.05 to
  * 0.2. Test: others_that_leave_cpus_free_do_not_disturb. */
 #define TND_QUIET_CPUS               0.25
-/* Between two times that a run writes what it has. Unit: s. Why: nothing worth more is lost. Test:
- * none. */
+/* Between two times that a run writes what it has, and runs the reference kernel (10 ms). Unit: s.
+ * Why: nothing worth more is lost; a laptop throttles within a minute. Test: none. */
 #define TND_BENCH_SAVE_S             5.0
-/* Of the budget for hand-offs; transfers may take twice as much. Unit: share. Why: a few curves
- * serve all products. Test: none. */
-#define TND_BENCH_TRANSFERS_SHARE    0.10
-/* Of the budget for operations beside matrix products. Unit: share. Why: they are a small part
- * of a pass. Test: none. */
-#define TND_BENCH_OPS_SHARE          0.03
-/* Kept for the reference kernel's last run. Unit: s. Why: 101 runs of 100 us. Test: none. */
-#define TND_BENCH_REFERENCE_S        0.012
-/* What measuring the hand-offs of one thread count takes. Unit: s. Why: TND_MOVE_BUDGET_NS,
- * asleep and awake. Test: none. */
-#define TND_BENCH_HANDOFF_S          0.09
 /* What measuring the peaks of the CPU takes at most. Unit: s. Why: five units on two or three
  * thread counts, a dozen runs each. Test: none. */
 #define TND_BENCH_PEAKS_S            1.0
-/* Of the budget for peaks, and for slow-downs of backends beside each other. Unit: share. Why: a
- * few numbers each. Test: none. */
+/* Of the budget for peaks, for operations beside matrix products, and for slow-downs of backends
+ * beside each other; twice for hand-offs, and for checking results; four times for transfers.
+ * Unit: share. Why: a few numbers each. Test: none. */
 #define TND_BENCH_FEW_SHARE          0.05
-/* What measuring a device's transfers up to TND_TRANSFER_BYTES takes. Unit: s. Why: two
- * directions, all sizes, TND_MOVE_BUDGET_NS each. Test: none. */
-#define TND_BENCH_TRANSFERS_S        1.5
-/* The same up to TND_QUICK_TRANSFER_BYTES. Unit: s. Why: two directions, all sizes,
- * TND_MOVE_BUDGET_NS each. Test: none. */
-#define TND_BENCH_QUICK_TRANSFERS_S  0.7
-/* Largest transfer that is measured. Unit: bytes. Why: beyond, bandwidth is constant. Test:
- * none. */
-#define TND_TRANSFER_BYTES           (64 << 20)
-/* The same when time is short. Unit: bytes. Why: as above, with less certainty. Test: none. */
+/* Largest transfer that is measured when time is short. Unit: bytes. Why: latency is known then,
+ * bandwidth nearly. Test: none. */
 #define TND_QUICK_TRANSFER_BYTES     (4 << 20)
 /* A trial whose energy is measured lasts at least: with counters of processors. Unit: s. Why: they
  * step each millisecond, so that a step is 5 %. Test: none. */
@@ -393,17 +357,9 @@
 /* Budget of effort `estimate` and of tandem_tune_graph when none is given. Unit: s. Why: what a
  * user waits for. Test: none. */
 #define TND_BENCH_ESTIMATE_S         5.0
-/* Making operands, before any were made. Unit: s a byte. Why: a first guess; the rate is
- * learned. Test: none. */
-#define TND_BENCH_OPENING            2e-9
-/* Packing weights, before any were packed. Unit: s a byte. Why: a first guess; the rate is
- * learned. Test: none. */
-#define TND_BENCH_PACKING            4e-9
-/* Of a newer value in a learned rate. Unit: share. Why: the last few groups count. Test: none. */
-#define TND_BENCH_LEARNING           0.5
-/* Writing a graph's results before it runs. Unit: s a byte. Why: first touch of pages. Test:
- * none. */
-#define TND_BENCH_WRITING            0.3e-9
+/* Making or packing weights, before any were made or packed. Unit: s a byte. Why: a first guess;
+ * the rate is learned. Test: none. */
+#define TND_BENCH_OPENING            4e-9
 /* A product that runs longer needs no warm-up of its own once its line has run. Unit: us. Why:
  * caches and clock rates settle within it. Test: none. */
 #define TND_BENCH_LONG_US            20000
@@ -419,21 +375,9 @@
 /* Turning the weights into floats takes as long as computing this many tokens. Unit: tokens.
  * Why: only orders the first trials. Test: none. */
 #define TND_DEQUANTIZE_TOKENS        30.0
-/* Of the budget for checking results. Unit: share. Why: products of 77 x 768 and 256 x 512 take
- * less. Test: none. */
-#define TND_BENCH_CHECKS_SHARE       0.08
-/* Less is not worth beginning with pairs. Unit: s. Why: four pairs of TND_MEASURE_BUDGET_S. Test:
- * none. */
-#define TND_BENCH_PAIRS_S            0.5
 /* With a smaller budget nothing but times is measured. Unit: s. Why: checks would take a tenth
  * of it. Test: a_sweep_too_short_to_check_measures_times_alone. */
 #define TND_BENCH_CHECKS_S           1.0
-/* Between two runs of the reference kernel at most. Unit: s. Why: a laptop throttles within a
- * minute. Test: none. */
-#define TND_BENCH_REFERENCE_EVERY_S  20.0
-/* Of the budget between two runs of the reference kernel at most. Unit: share. Why: five runs
- * tell when it happened. Test: none. */
-#define TND_BENCH_REFERENCE_SHARE    0.2
 
 /* ---- What to measure next ---- */
 
@@ -466,15 +410,9 @@
 /* Speed where nothing is known at all. Unit: multiply-adds/s. Why: a scalar kernel on a slow
  * core. Test: a_budget_is_used_but_never_overdrawn. */
 #define TND_SLOWEST_MADDS        2e9
-/* Cost of reading the weights where nothing is known. Unit: tokens. Why: TND_WEIGHT_READ_TOKENS.
- * Test: a_budget_is_used_but_never_overdrawn. */
-#define TND_UNKNOWN_TOKENS       10.0
-/* For each doubling of M between two points. Unit: share. Why: a prior; the first miss replaces
- * it. Test: gaps_and_ends_of_a_line_are_uncertain. */
+/* For each doubling of M between two points; beyond them twice as much. Unit: share. Why: a prior;
+ * the first miss replaces it. Test: gaps_and_ends_of_a_line_are_uncertain. */
 #define TND_UNCERTAIN_GAP        0.04
-/* For each doubling of M beyond two points or more. Unit: share. Why: twice as much as between.
- * Test: gaps_and_ends_of_a_line_are_uncertain. */
-#define TND_UNCERTAIN_BEYOND     0.08
 /* For each doubling of M away from a single point. Unit: share. Why: the fixed cost is unknown.
  * Test: gaps_and_ends_of_a_line_are_uncertain. */
 #define TND_UNCERTAIN_BEYOND_ONE 0.25
@@ -487,9 +425,6 @@
 /* Of TND_UNCERTAIN_GAP where the middle was predicted. Unit: share. Why: one right prediction
  * does not make a curve straight. Test: gaps_and_ends_of_a_line_are_uncertain. */
 #define TND_UNCERTAIN_LEFT       0.75
-/* Misses as small as this say nothing about the curve. Unit: share. Why: as TND_MEASURE_SPREAD.
- * Test: gaps_and_ends_of_a_line_are_uncertain. */
-#define TND_SEEN_NOISE           0.01
 /* Two M this close need no point between them. Unit: ratio. Why: 8 and 10 tokens. Test:
  * points_lie_where_kernels_step. */
 #define TND_CLOSE_RATIO          1.25
@@ -510,8 +445,6 @@
 #define TND_MEASURE_GRAPH_US     5e3
 /* Of the weights at most. Unit: copies. Why: small weights would be thousands. Test: none. */
 #define TND_MEASURE_COPIES       256
-/* Of one measurement at most. Unit: samples. Why: bounds its memory. Test: none. */
-#define TND_MEASURE_SAMPLES      10000
 /* Fewer may agree by chance: only the budget ends a measurement before; also the oracle's second
  * comparison. Unit: samples. Why: 1 of 64 agrees by chance; a median with three outliers. Test:
  * none. */
@@ -523,16 +456,13 @@
 /* Of a measurement when none is given; of effort `patient`; for one time of a pair at most. Unit:
  * s. Why: longer than a slice of the operating system. Test: none. */
 #define TND_MEASURE_BUDGET_S     0.1
-/* A measurement whose median is this certain ends. Unit: share. Why: a tenth of TND_CLEAR_LEAD.
- * Test: none. */
+/* A measurement whose median is this certain ends, and misses as small say nothing about a curve.
+ * Unit: share. Why: a tenth of TND_CLEAR_LEAD. Test: none. */
 #define TND_MEASURE_SPREAD       0.01
 /* Smallest transfer that is measured. Unit: bytes. Why: less costs the same latency. Test: none. */
 #define TND_TRANSFER_LEAST_BYTES 4096
 /* A download that ends after the upload before it. Unit: bytes. Why: one cache line. Test: none. */
 #define TND_TRANSFER_PROBE_BYTES 64
-/* Of a transfer or a hand-off at least. Unit: samples. Why: a median with two outliers. Test:
- * none. */
-#define TND_MOVE_LEAST_REPEATS   5
 /* Of a transfer or a hand-off at most. Unit: samples. Why: steady within 1 %. Test: none. */
 #define TND_MOVE_REPEATS         60
 /* In one sample. Unit: hand-offs. Why: the clock's own cost is 1 % of that. Test: none. */
@@ -543,12 +473,12 @@
 #define TND_NUMA_GAIN            1.10
 /* One run of a peak. Unit: ns. Why: a hundred times what starting the workers takes. Test: none. */
 #define TND_PEAK_RUN_NS          2000000.0
-/* Of the first run. Unit: rounds. Why: a tenth of a millisecond. Test: none. */
-#define TND_PEAK_ROUNDS          20000
 /* The best of as many runs. Unit: runs. Why: more find nothing better. Test: none. */
 #define TND_PEAK_RUNS            24
-/* Memory to read, at least. Unit: bytes. Why: a pass of some milliseconds. Test: none. */
-#define TND_PEAK_BYTES           ((double)(64 << 20))
+/* Memory to read for a peak, at least; weights that pairs of backends read in turn, and a transfer,
+ * at most. Unit: bytes. Why: larger than caches of desktops; rates are constant beyond. Test:
+ * none. */
+#define TND_LARGE_BYTES          (64 << 20)
 /* The same. Unit: last-level caches. Why: what is left in the cache of the pass before counts for
  * little. Test: none. */
 #define TND_PEAK_CACHES          8
@@ -561,12 +491,6 @@
 /* Where that memory begins. Unit: bytes. Why: pages of 2 MiB, where the system gives them. Test:
  * none. */
 #define TND_PEAK_PAGE            (2u << 20)
-/* For transfers of one size in one direction, and for the hand-offs of one thread count, asleep or
- * awake. Unit: ns. Why: 60 samples of 0.6 ms. Test: none. */
-#define TND_MOVE_BUDGET_NS       40000000
-/* Of an operation in a measured graph; the first bears the waking of the workers and is not
- * counted. Unit: nodes. Why: its hand-off is a tenth of the run. Test: none. */
-#define TND_OPS_NODES            9
 /* Of an operation's graph on one thread count at most. Unit: runs. Why: 128 samples. Test: none. */
 #define TND_OPS_RUNS             16
 /* And at least, however short the budget. Unit: runs. Why: 16 samples. Test: none. */
@@ -586,11 +510,6 @@
 /* In which backends are timed beside each other. Unit: rounds. Why: the faster of two. Test:
  * none. */
 #define TND_PAIR_ROUNDS          2
-/* For one time at least. Unit: s. Why: several products of 1 ms. Test: none. */
-#define TND_PAIR_LEAST_S         0.005
-/* Weights that are read in turn at most. Unit: bytes. Why: larger than the caches of desktops.
- * Test: none. */
-#define TND_PAIR_BYTES           (48 << 20)
 /* Of the reference kernel. Unit: runs. Why: about 10 ms. Test: none. */
 #define TND_REFERENCE_RUNS       101
 /* Of a run: a multiplication and an addition, four cycles. Unit: rounds. Why: about 100 us at
@@ -620,8 +539,6 @@
 
 /* Of TANDEM_TUNE=on-first-use. Unit: s. Why: what a user waits for once. Test: none. */
 #define TND_TUNE_FIRST_USE_S 3.0
-/* Longest budget. Unit: s. Why: eleven days. Test: none. */
-#define TND_TUNE_LONGEST_S   1e6
 /* Of the budget for writing the table. Unit: share. Why: writing takes milliseconds. Test: none. */
 #define TND_TUNE_SAVING      0.03
 
@@ -642,10 +559,9 @@
 /* Least error bar of a time. Unit: share. Why: medians of the same convolution differ by as much
  * from one process to the next. Test: a_lead_within_the_errors_leaves_the_rule. */
 #define TND_CONV_LEAST_ERROR 0.02
-/* The same of a time of fewer samples than TND_CONV_FEW. Unit: share, samples. Why: a spread of two
- * samples says nothing. Test: a_lead_within_the_errors_leaves_the_rule. */
+/* A time of fewer samples has the error of a doubling at least. Unit: samples. Why: a spread of two
+ * says nothing. Test: a_lead_within_the_errors_leaves_the_rule. */
 #define TND_CONV_FEW         3
-#define TND_CONV_FEW_ERROR   0.1
 
 /* Most of the CPU's time that the convolutions of a net may take on a device, for the net to be
  * lowered for it. Unit: share. Why: what the device cannot compute then runs on the CPU without its
@@ -658,43 +574,31 @@
 
 /* ---- Reports ---- */
 
-/* Times within this ratio of the fastest are as good. Unit: ratio. Why: half of TND_NOISY_FRAC
- * and rounding. Test: none. */
-#define TND_REPORT_ENOUGH        1.05
 /* Gains of threads above this multiple of their number get a word. Unit: ratio. Why: rounding of
  * what is ideal. Test: none. */
-#define TND_REPORT_ABOVE_IDEAL   1.02
+#define TND_REPORT_ABOVE_IDEAL  1.02
 /* Of the first comparison, of all candidates. Unit: rounds. Why: a median needs three. Test:
  * none. */
-#define TND_ORACLE_FIRST_ROUNDS  3
+#define TND_ORACLE_FIRST_ROUNDS 3
 /* Of a cell's time for the first comparison. Unit: share. Why: it runs all candidates. Test:
  * none. */
-#define TND_ORACLE_FIRST_SHARE   0.6
+#define TND_ORACLE_FIRST_SHARE  0.6
 /* A candidate this many times as slow as the fastest after one round runs no more. Unit: ratio.
  * Why: noise explains less. Test: none. */
-#define TND_ORACLE_HOPELESS      1.5
-/* The same of products that run for TND_ORACLE_LONG_US. Unit: ratio. Why: noise is a smaller
- * part of them. Test: none. */
-#define TND_ORACLE_HOPELESS_LONG 1.2
+#define TND_ORACLE_HOPELESS     1.5
 /* Products that run longer are timed once a turn, in three rounds against the best. Unit: us. Why:
  * a cell would take half a minute. Test: none. */
-#define TND_ORACLE_LONG_US       100000.0
+#define TND_ORACLE_LONG_US      100000.0
 /* Of more tokens than TND_ORACLE_PROBE_M all ways are first timed once on an eighth of them, or
  * on as many. Unit: tokens. Why: kernels have reached their rate. Test: none. */
-#define TND_ORACLE_PROBE_M       256
+#define TND_ORACLE_PROBE_M      256
 /* A way that is so much slower than the fastest there is out. Unit: ratio. Why: turning weights
  * into floats is a third of a product of 256 tokens at most. Test: none. */
-#define TND_ORACLE_PROBE_OUT     2.0
-/* A regret above is measured once more, in as many rounds, and all of them count. Unit: ratio. Why:
- * TND_NOISY_FRAC would let half of the bound pass. Test: none. */
-#define TND_ORACLE_CONFIRM       0.05
+#define TND_ORACLE_PROBE_OUT    2.0
 /* A regret above is asked for again in another moment, whose answer counts, and explained by name.
  * Unit: ratio. Why: what users notice. Test:
  * a_regret_is_explained_by_what_was_predicted_wrong. */
-#define TND_ORACLE_EXPLAIN       0.10
-/* Speed where nothing is predicted. Unit: multiply-adds/s. Why: a quantised kernel on a slow
- * core. Test: none. */
-#define TND_ORACLE_SLOWEST_MADDS 1e10
+#define TND_ORACLE_EXPLAIN      0.10
 
 /* ---- Placing weights (tune/fit_model.h) ---- */
 

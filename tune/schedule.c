@@ -309,7 +309,7 @@ static bool is_open(const struct finding *f)
 /* Whether something was found that is clearly faster than the best one without overlaps. */
 static bool pays(const struct finding *f)
 {
-    return f->best.us < f->single.us * (1 - TND_SCHEDULE_LEAST);
+    return f->best.us < f->single.us * (1 - TND_RULE_LEAD);
 }
 
 /* So much a search may cost: what it may gain in some uses. */
@@ -510,7 +510,7 @@ static void choose(struct finding *f, struct tnd_schedule *out)
         double error_us = gain_error(f, tried[i]);
         out->gain_error_us = i == 0 ? error_us : out->gain_error_us;
         out->is_taken = f->single.us - tried[i]->us >
-                        fmax(TND_SCHEDULE_GAIN * error_us, TND_SCHEDULE_LEAST * f->single.us);
+                        fmax(TND_SCHEDULE_GAIN * error_us, TND_RULE_LEAD * f->single.us);
         chosen = out->is_taken ? tried[i] : chosen;
     }
     out->side = chosen->side;

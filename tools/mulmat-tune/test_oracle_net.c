@@ -132,7 +132,7 @@ static enum tandem_status examine(struct exam *exam, int i, struct tandem_error 
         status =
             fight(exam, trial, exam->choices[at].method, exam->best[at], &exam->cells[at], error);
     }
-    if (status == TANDEM_OK && exam->cells[at].regret > TND_ORACLE_CONFIRM) { /* once more */
+    if (status == TANDEM_OK && exam->cells[at].regret > TND_NOISY_FRAC / 2) { /* once more */
         status = find_best(exam, trial, &exam->best[at], error);
         status = status == TANDEM_OK ? fight(exam, trial, exam->choices[at].method, exam->best[at],
                                              &exam->cells[at], error)

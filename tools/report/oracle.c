@@ -141,9 +141,8 @@ static enum tandem_status find_best(const struct trial *trial, double cell_s,
         TND_ORACLE_FIRST_SHARE * cell_s / (TND_ORACLE_FIRST_ROUNDS * trial->n_candidates);
     for (int round = 0; round < TND_ORACLE_FIRST_ROUNDS; round++) {
         bool is_long = fastest_us > TND_ORACLE_LONG_US;
-        double hopeless = is_long ? TND_ORACLE_HOPELESS_LONG : TND_ORACLE_HOPELESS;
         for (int i = 0; i < trial->n_candidates; i++) {
-            if (round > 0 && times[i][0] > hopeless * fastest_us) {
+            if (round > 0 && times[i][0] > TND_ORACLE_HOPELESS * fastest_us) {
                 times[i][round] = times[i][0];
                 continue;
             }
@@ -227,7 +226,7 @@ static enum tandem_status compare(const struct trial *trial, int best, double be
     rounds = is_long && rounds > LEAST ? LEAST : rounds;
     TND_TRY(fight(trial, best, rounds, cell_s, &duel, error));
     judge_rounds(&duel, cell);
-    if (cell->regret > TND_ORACLE_CONFIRM) {
+    if (cell->regret > TND_NOISY_FRAC / 2) {
         TND_TRY(fight(trial, best, rounds, cell_s, &duel, error));
         judge_rounds(&duel, cell);
     }
@@ -332,7 +331,7 @@ static double least_s(const struct tnd_oracle_options *options, const struct tnd
     const struct tnd_problem *problem = &cell->problem;
     double us = cell->predicted_us > 0 ? cell->predicted_us
                                        : (double)problem->n * (double)problem->k *
-                                             (double)problem->m / TND_ORACLE_SLOWEST_MADDS * 1e6;
+                                             (double)problem->m / TND_SLOWEST_MADDS * 1e6;
     double runs = 3.0 * tnd_profile_count(options->measure.registry) + 2.0 * TND_MEASURE_REPEATS;
     runs = us > TND_ORACLE_LONG_US ? runs / 2 : runs;
     double cell_s = options->cell_s > 0 ? options->cell_s : 2.0;

@@ -136,7 +136,7 @@ int tnd_report_enough(const double *us, int n)
         least = us[i] < least ? us[i] : least;
     }
     int at = 0;
-    while (us[at] > TND_REPORT_ENOUGH * least) {
+    while (us[at] > (1 + TND_NOISY_FRAC / 2) * least) {
         at++;
     }
     return at;
