@@ -20,9 +20,9 @@
 #include "tune/policy.h"
 
 enum {
-    MAX_TIMES = 8 * TANDEM_STAGES,
-    MOST_SAMPLES = 10000 /* bounds the memory */
-};                       /* steps of one product, transfers included */
+    MAX_TIMES = 8 * TANDEM_STAGES, /* steps of one product, transfers included */
+    MOST_SAMPLES = 10000           /* bounds the memory */
+};
 
 /* Samples in microseconds: one list a stage, one for transfers, one for all together, and one for
  * what other programs took of it. */
