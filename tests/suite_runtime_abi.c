@@ -98,6 +98,7 @@ static const struct pin structures[] = {
     AT(tandem_worker, error, 32),
     AT(tandem_worker, next, 40),
     AT(tandem_worker, barrier, 48),
+    AT(tandem_worker, stopped, 64),
     SIZE(tandem_place, 16),
     AT(tandem_place, handle, 0),
     AT(tandem_place, offset, 8),
