@@ -39,15 +39,9 @@ static enum tandem_status take_named(struct tnd_json *json, tandem_source *sourc
 {
     char key[64];
     char name[64] = "";
-    bool more = false;
     text[0] = '\0';
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, '}', i, &more, error));
-        if (!more) {
-            return text[0] != '\0' ? set(source, name, text, error) : TANDEM_OK;
-        }
-        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         if (strcmp(key, "name") == 0) {
             TND_TRY(tnd_json_pull_string(json, name, sizeof(name), error));
         } else if (strcmp(key, "template") == 0) {
@@ -56,12 +50,13 @@ static enum tandem_status take_named(struct tnd_json *json, tandem_source *sourc
             TND_TRY(tnd_json_skip(json, error));
         }
     }
+    TND_TRY(walk.status);
+    return text[0] != '\0' ? set(source, name, text, error) : TANDEM_OK;
 }
 
 static enum tandem_status take_templates(struct tnd_json *json, tandem_source *source, char *text,
                                          struct tandem_error *error)
 {
-    bool more = false;
     if (tnd_json_peek(json) == '"') {
         TND_TRY(tnd_json_pull_string(json, text, TND_TEMPLATE_MAX_BYTES, error));
         return set(source, "", text, error);
@@ -69,14 +64,11 @@ static enum tandem_status take_templates(struct tnd_json *json, tandem_source *s
     if (tnd_json_peek(json) != '[') {
         return tnd_json_skip(json, error);
     }
-    TND_TRY(tnd_json_take(json, '[', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, ']', i, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_item(&walk)) {
         TND_TRY(take_named(json, source, text, error));
     }
+    return walk.status;
 }
 
 static enum tandem_status read_json(const struct tnd_file *file, const char *path, char *text,
@@ -85,20 +77,15 @@ static enum tandem_status read_json(const struct tnd_file *file, const char *pat
     const char *bytes = (const char *)file->data;
     struct tnd_json json = {bytes, bytes, bytes + file->bytes, path};
     char key[128];
-    bool more = false;
-    TND_TRY(tnd_json_take(&json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(&json, '}', i, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
-        TND_TRY(tnd_json_key(&json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = &json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         if (strcmp(key, "chat_template") == 0) {
             TND_TRY(take_templates(&json, source, text, error));
         } else {
             TND_TRY(tnd_json_skip(&json, error));
         }
     }
+    return walk.status;
 }
 
 static enum tandem_status read_file(const char *path, bool is_json, tandem_source *source)

@@ -79,14 +79,8 @@ static enum tandem_status read_pooling(const struct modules *modules, struct tnd
                                        struct tandem_error *error)
 {
     char key[128];
-    bool more = false;
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, '}', i, &more, error));
-        if (!more) {
-            return tnd_json_end(json, error);
-        }
-        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         if (strcmp(key, "pooling_mode") == 0 && tnd_json_peek(json) == '"') {
             TND_TRY(take_mode(modules, json, error));
         } else if (strncmp(key, "pooling_mode_", 13) == 0) {
@@ -95,6 +89,8 @@ static enum tandem_status read_pooling(const struct modules *modules, struct tnd
             TND_TRY(tnd_json_skip(json, error));
         }
     }
+    TND_TRY(walk.status);
+    return tnd_json_end(json, error);
 }
 
 /* {"idx": .., "name": .., "path": .., "type": "sentence_transformers.models.NAME"} */
@@ -102,14 +98,8 @@ static enum tandem_status take_module(struct modules *modules, struct tnd_json *
                                       struct tandem_error *error)
 {
     char key[64], path[256] = "", type[160] = "";
-    bool more = false;
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, '}', i, &more, error));
-        if (!more) {
-            break;
-        }
-        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         if (strcmp(key, "path") == 0) {
             TND_TRY(tnd_json_pull_string(json, path, sizeof(path), error));
         } else if (strcmp(key, "type") == 0) {
@@ -118,6 +108,7 @@ static enum tandem_status take_module(struct modules *modules, struct tnd_json *
             TND_TRY(tnd_json_skip(json, error));
         }
     }
+    TND_TRY(walk.status);
     const char *last = strrchr(type, '.');
     const char *name = last == NULL ? type : last + 1;
     if (strcmp(name, "Pooling") == 0) {
@@ -139,15 +130,12 @@ static enum tandem_status take_module(struct modules *modules, struct tnd_json *
 static enum tandem_status read_modules(struct modules *modules, struct tnd_json *json,
                                        struct tandem_error *error)
 {
-    bool more = false;
-    TND_TRY(tnd_json_take(json, '[', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, ']', i, &more, error));
-        if (!more) {
-            return tnd_json_end(json, error);
-        }
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_item(&walk)) {
         TND_TRY(take_module(modules, json, error));
     }
+    TND_TRY(walk.status);
+    return tnd_json_end(json, error);
 }
 
 /* Opens a file of the folder; `out` stays empty where there is none. */

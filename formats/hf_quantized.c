@@ -28,20 +28,16 @@ static enum tandem_status take_whole(struct tnd_json *json, int64_t *out,
 static enum tandem_status take_block(struct tnd_json *json, struct said *said,
                                      struct tandem_error *error)
 {
-    bool more = false;
-    TND_TRY(tnd_json_take(json, '[', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, ']', i, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_item(&walk)) {
         int64_t value = 0;
         TND_TRY(take_whole(json, &value, error));
-        if (i < 2) {
-            said->block[i] = value;
+        if (walk.i < 2) {
+            said->block[walk.i] = value;
         }
-        said->n_block = i < 3 ? (int)i + 1 : 3;
+        said->n_block = walk.i < 3 ? (int)walk.i + 1 : 3;
     }
+    return walk.status;
 }
 
 static enum tandem_status take_member(struct tnd_json *json, const char *key, struct said *said,
@@ -122,16 +118,11 @@ enum tandem_status tnd_hf_read_quantized(struct tnd_json *json, const char *memb
 {
     char key[128], why[192];
     struct said said = {.bits = 0};
-    bool more = false;
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, '}', i, &more, error));
-        if (!more) {
-            break;
-        }
-        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         TND_TRY(take_member(json, key, &said, error));
     }
+    TND_TRY(walk.status);
     const char *wanted = judge(&said, out);
     if (wanted == NULL) {
         return TANDEM_OK;

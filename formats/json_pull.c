@@ -40,21 +40,6 @@ enum tandem_status tnd_json_take(struct tnd_json *json, char c, struct tandem_er
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_json_more(struct tnd_json *json, char close, int64_t i, bool *out_more,
-                                 struct tandem_error *error)
-{
-    if (tnd_json_peek(json) == close) {
-        json->at++;
-        *out_more = false;
-        return TANDEM_OK;
-    }
-    if (i > 0) {
-        TND_TRY(tnd_json_take(json, ',', error));
-    }
-    *out_more = true;
-    return TANDEM_OK;
-}
-
 /* ---- strings ---- */
 
 static int hex_digit(char c)
@@ -175,13 +160,6 @@ enum tandem_status tnd_json_pull_string(struct tnd_json *json, char *out, size_t
     return tnd_json_take(json, '"', error);
 }
 
-enum tandem_status tnd_json_key(struct tnd_json *json, char *out, size_t capacity,
-                                struct tandem_error *error)
-{
-    TND_TRY(tnd_json_pull_string(json, out, capacity, error));
-    return tnd_json_take(json, ':', error);
-}
-
 /* ---- other values ---- */
 
 enum tandem_status tnd_json_number(struct tnd_json *json, double *out_number, int64_t *out_integer,
@@ -240,11 +218,55 @@ enum tandem_status tnd_json_pull_bool(struct tnd_json *json, bool *out, struct t
     return TANDEM_OK;
 }
 
+/* ---- objects and lists ---- */
+
+/* Takes what stands in front of a value: the bracket that opens, or a comma. *out_more false: it
+ * was the one that closes. */
+static enum tandem_status step(struct tnd_json_walk *walk, const char *brackets, bool *out_more)
+{
+    struct tnd_json *json = walk->json;
+    if (walk->n == 0) {
+        TND_TRY(tnd_json_take(json, brackets[0], walk->error));
+    }
+    *out_more = tnd_json_peek(json) != brackets[1];
+    if (!*out_more) {
+        return tnd_json_take(json, brackets[1], walk->error);
+    }
+    if (walk->n > 0) {
+        TND_TRY(tnd_json_take(json, ',', walk->error));
+    }
+    walk->i = walk->n++;
+    return TANDEM_OK;
+}
+
+bool tnd_json_next_item(struct tnd_json_walk *walk)
+{
+    bool more = false;
+    walk->status = step(walk, "[]", &more);
+    return more && walk->status == TANDEM_OK;
+}
+
+bool tnd_json_next_member(struct tnd_json_walk *walk, char *key, size_t capacity)
+{
+    bool more = false;
+    walk->status = step(walk, "{}", &more);
+    if (!more || walk->status != TANDEM_OK) {
+        return false;
+    }
+    (void)tnd_json_peek(walk->json); /* passes over blanks */
+    walk->key = walk->json->at + 1;
+    walk->status = tnd_json_pull_string(walk->json, key, capacity, walk->error);
+    if (walk->status == TANDEM_OK) {
+        walk->status = tnd_json_take(walk->json, ':', walk->error);
+    }
+    return walk->status == TANDEM_OK;
+}
+
 static enum tandem_status skip_deep(struct tnd_json *json, int depth, struct tandem_error *error)
 {
     double number;
     int64_t integer;
-    bool more = false;
+    bool is_integer;
     const char c = tnd_json_peek(json);
     if (c == '"') {
         return tnd_json_pull_string(json, NULL, 0, error);
@@ -252,22 +274,16 @@ static enum tandem_status skip_deep(struct tnd_json *json, int depth, struct tan
     if (c != '{' && c != '[') {
         return take_word(json, "true") || take_word(json, "false") || take_word(json, "null")
                    ? TANDEM_OK
-                   : tnd_json_number(json, &number, &integer, &more, error);
+                   : tnd_json_number(json, &number, &integer, &is_integer, error);
     }
     if (depth == TND_JSON_MAX_DEPTH) {
         return broken(json, "at most 32 values in one another", error);
     }
-    json->at++;
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, c == '{' ? '}' : ']', i, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
-        if (c == '{') {
-            TND_TRY(tnd_json_key(json, NULL, 0, error));
-        }
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (c == '{' ? tnd_json_next_member(&walk, NULL, 0) : tnd_json_next_item(&walk)) {
         TND_TRY(skip_deep(json, depth + 1, error));
     }
+    return walk.status;
 }
 
 enum tandem_status tnd_json_skip(struct tnd_json *json, struct tandem_error *error)

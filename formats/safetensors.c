@@ -62,23 +62,19 @@ static enum tandem_status broken(const struct reader *reader, const char *name, 
 static enum tandem_status take_counts(struct tnd_json *json, int64_t *out, int most, int *out_n,
                                       struct tandem_error *error)
 {
-    bool more = false;
-    int n = 0;
-    TND_TRY(tnd_json_take(json, '[', error));
-    for (;;) {
-        TND_TRY(tnd_json_more(json, ']', n, &more, error));
-        if (!more) {
-            *out_n = n;
-            return TANDEM_OK;
-        }
-        if (n == most) {
-            return tnd_error_set(error, TANDEM_E_FORMAT, json->name, n + 1, most,
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_item(&walk)) {
+        if (walk.i == most) {
+            return tnd_error_set(error, TANDEM_E_FORMAT, json->name, walk.n, most,
                                  "%s: header, byte %lld: a list of more than %d numbers",
                                  tnd_short_name(json->name), (long long)(json->at - json->begin),
                                  most);
         }
-        TND_TRY(tnd_json_count(json, &out[n++], error));
+        TND_TRY(tnd_json_count(json, &out[walk.i], error));
     }
+    TND_TRY(walk.status);
+    *out_n = (int)walk.n;
+    return TANDEM_OK;
 }
 
 struct entry {
@@ -94,14 +90,8 @@ static enum tandem_status take_entry(struct tnd_json *json, struct entry *entry,
                                      struct tandem_error *error)
 {
     char key[32];
-    bool more = false;
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, '}', i, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
-        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         if (strcmp(key, "dtype") == 0) {
             TND_TRY(tnd_json_pull_string(json, entry->type, sizeof(entry->type), error));
         } else if (strcmp(key, "shape") == 0) {
@@ -112,6 +102,7 @@ static enum tandem_status take_entry(struct tnd_json *json, struct entry *entry,
             TND_TRY(tnd_json_skip(json, error));
         }
     }
+    return walk.status;
 }
 
 static enum tandem_status note_place(struct reader *reader, const struct entry *entry,
@@ -212,14 +203,8 @@ static enum tandem_status take_metadata(struct reader *reader, struct tandem_err
     struct tnd_json *json = &reader->json;
     char key[TND_SAFETENSORS_MAX_NAME];
     char text[4096];
-    bool more = false;
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, '}', i, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
-        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         const char *begin = json->at;
         if (tnd_json_pull_string(json, text, sizeof(text), error) == TANDEM_E_LIMIT) {
             json->at = begin; /* a long one, of no use to us */
@@ -232,6 +217,7 @@ static enum tandem_status take_metadata(struct reader *reader, struct tandem_err
             TND_TRY(tnd_source_set_text(reader->source, key, text, error));
         }
     }
+    return walk.status;
 }
 
 /* The data must be covered without holes and overlaps. */
@@ -258,16 +244,9 @@ static enum tandem_status read_header(struct reader *reader, struct tandem_error
 {
     struct tnd_json *json = &reader->json;
     char name[TND_SAFETENSORS_MAX_NAME];
-    bool more = false;
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, '}', i, &more, error));
-        if (!more) {
-            break;
-        }
-        (void)tnd_json_peek(json); /* passes over blanks */
-        struct entry entry = {.name = json->at + 1, .n_dims = -1};
-        TND_TRY(tnd_json_key(json, name, sizeof(name), error));
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_member(&walk, name, sizeof(name))) {
+        struct entry entry = {.name = walk.key, .n_dims = -1};
         if (strcmp(name, "__metadata__") == 0) {
             TND_TRY(take_metadata(reader, error));
             continue;
@@ -275,6 +254,7 @@ static enum tandem_status read_header(struct reader *reader, struct tandem_error
         TND_TRY(take_entry(json, &entry, error));
         TND_TRY(add_entry(reader, name, &entry, error));
     }
+    TND_TRY(walk.status);
     TND_TRY(tnd_json_end(json, error));
     return check_places(reader, error);
 }
@@ -469,14 +449,8 @@ static enum tandem_status read_map(struct tnd_json *json, struct file_list *file
     char name[TND_SAFETENSORS_MAX_NAME];
     char mapped[TND_SAFETENSORS_MAX_NAME];
     char file[MAX_FILE_NAME];
-    bool more = false;
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, '}', i, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
-        TND_TRY(tnd_json_key(json, name, sizeof(name), error));
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_member(&walk, name, sizeof(name))) {
         TND_TRY(tnd_json_pull_string(json, file, sizeof(file), error));
         if (source == NULL) {
             TND_TRY(note_file(files, json, file, error));
@@ -488,6 +462,7 @@ static enum tandem_status read_map(struct tnd_json *json, struct file_list *file
             files->n_tensors++;
         }
     }
+    return walk.status;
 }
 
 static enum tandem_status read_index(struct tnd_json *json, struct file_list *files,
@@ -495,20 +470,15 @@ static enum tandem_status read_index(struct tnd_json *json, struct file_list *fi
                                      struct tandem_error *error)
 {
     char key[TND_SAFETENSORS_MAX_NAME];
-    bool more = false;
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, '}', i, &more, error));
-        if (!more) {
-            break;
-        }
-        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         if (strcmp(key, "weight_map") == 0) {
             TND_TRY(read_map(json, files, source, is_model, error));
         } else {
             TND_TRY(tnd_json_skip(json, error));
         }
     }
+    TND_TRY(walk.status);
     TND_TRY(tnd_json_end(json, error));
     if (files->n == 0) {
         return tnd_error_set(error, TANDEM_E_FORMAT, json->name, 0, 1,

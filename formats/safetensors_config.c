@@ -122,36 +122,35 @@ static enum tandem_status take_off(struct tnd_json *json, const char *key, doubl
                                              "asks for what this version does not compute", error);
 }
 
+/* A token, or null. */
+static enum tandem_status take_token(struct tnd_json *json, const char *key,
+                                     struct tnd_end_tokens *tokens, struct tandem_error *error)
+{
+    int64_t token = TND_NOT_SAID;
+    double number;
+    TND_TRY(take_number(json, key, true, &token, &number, error));
+    if (token != TND_NOT_SAID && tokens->n == TND_MAX_END_TOKENS) {
+        return tnd_hf_refuse(json, TANDEM_E_LIMIT, key, "has more than 64 tokens", error);
+    }
+    if (token != TND_NOT_SAID && token >= 0 && token <= INT32_MAX) { /* others are never chosen */
+        tokens->ids[tokens->n++] = (int32_t)token;
+    }
+    return TANDEM_OK;
+}
+
 /* A token, or a list of tokens, or null. */
 static enum tandem_status take_tokens(struct tnd_json *json, const char *key,
                                       struct tnd_end_tokens *out, struct tandem_error *error)
 {
-    struct tnd_end_tokens tokens = {.n = 0};
-    double number;
-    bool more = true;
-    const bool is_list = tnd_json_peek(json) == '[';
-    if (is_list) {
-        TND_TRY(tnd_json_take(json, '[', error));
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    out->n = 0;
+    if (tnd_json_peek(json) != '[') {
+        return take_token(json, key, out, error);
     }
-    for (int i = 0; is_list || i == 0; i++) {
-        int64_t token = TND_NOT_SAID;
-        if (is_list) {
-            TND_TRY(tnd_json_more(json, ']', i, &more, error));
-            if (!more) {
-                break;
-            }
-        }
-        TND_TRY(take_number(json, key, true, &token, &number, error));
-        if (token != TND_NOT_SAID && tokens.n == TND_MAX_END_TOKENS) {
-            return tnd_hf_refuse(json, TANDEM_E_LIMIT, key, "has more than 64 tokens", error);
-        }
-        if (token != TND_NOT_SAID && token >= 0 &&
-            token <= INT32_MAX) { /* others are never chosen */
-            tokens.ids[tokens.n++] = (int32_t)token;
-        }
+    while (tnd_json_next_item(&walk)) {
+        TND_TRY(take_token(json, key, out, error));
     }
-    *out = tokens;
-    return TANDEM_OK;
+    return walk.status;
 }
 
 /* Names of hidden_act that are computed: ours; NULL: silu. */
@@ -194,7 +193,7 @@ static enum tandem_status take_layer_types(struct tnd_json *json, struct tnd_hf_
 {
     char name[64];
     char why[128];
-    bool more = false, is_null = false;
+    bool is_null = false;
     TND_TRY(take_null(json, &is_null, error));
     if (is_null) {
         return TANDEM_OK;
@@ -202,29 +201,26 @@ static enum tandem_status take_layer_types(struct tnd_json *json, struct tnd_hf_
     if (tnd_json_peek(json) != '[') {
         return tnd_hf_refuse(json, TANDEM_E_FORMAT, "layer_types", "is no list", error);
     }
-    TND_TRY(tnd_json_take(json, '[', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, ']', i, &more, error));
-        if (!more) {
-            config->n_layer_types = i;
-            return TANDEM_OK;
-        }
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_item(&walk)) {
         TND_TRY(tnd_json_pull_string(json, name, sizeof(name), error));
         const bool is_windowed = strcmp(name, "sliding_attention") == 0;
-        if (i == TND_HF_MAX_LAYERS || (!is_windowed && strcmp(name, "full_attention") != 0)) {
+        if (walk.i == TND_HF_MAX_LAYERS || (!is_windowed && strcmp(name, "full_attention") != 0)) {
             snprintf(why, sizeof(why), "has %.40s, expected full_attention or sliding_attention",
-                     i == TND_HF_MAX_LAYERS ? "more than 4096 layers" : name);
+                     walk.i == TND_HF_MAX_LAYERS ? "more than 4096 layers" : name);
             return tnd_hf_refuse(json, TANDEM_E_UNSUPPORTED_BUILD, "layer_types", why, error);
         }
-        config->windowed[i] = is_windowed;
+        config->windowed[walk.i] = is_windowed;
     }
+    config->n_layer_types = walk.n;
+    return walk.status;
 }
 
 /* 1 for each layer that rotates, 0 for the others; or null. */
 static enum tandem_status take_rotated(struct tnd_json *json, struct tnd_hf_config *config,
                                        struct tandem_error *error)
 {
-    bool more = false, is_null = false;
+    bool is_null = false;
     double number;
     TND_TRY(take_null(json, &is_null, error));
     if (is_null) {
@@ -233,21 +229,18 @@ static enum tandem_status take_rotated(struct tnd_json *json, struct tnd_hf_conf
     if (tnd_json_peek(json) != '[') {
         return tnd_hf_refuse(json, TANDEM_E_FORMAT, "no_rope_layers", "is no list", error);
     }
-    TND_TRY(tnd_json_take(json, '[', error));
-    for (int64_t i = 0;; i++) {
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_item(&walk)) {
         int64_t rotates = TND_NOT_SAID;
-        TND_TRY(tnd_json_more(json, ']', i, &more, error));
-        if (!more) {
-            config->n_rotated = i;
-            return TANDEM_OK;
-        }
         TND_TRY(take_number(json, "no_rope_layers", true, &rotates, &number, error));
-        if (i == TND_HF_MAX_LAYERS || rotates < 0 || rotates > 1) {
+        if (walk.i == TND_HF_MAX_LAYERS || rotates < 0 || rotates > 1) {
             return tnd_hf_refuse(json, TANDEM_E_FORMAT, "no_rope_layers",
                                  "is no list of at most 4096 ones and zeros", error);
         }
-        config->rotated[i] = rotates == 1;
+        config->rotated[walk.i] = rotates == 1;
     }
+    config->n_rotated = walk.n;
+    return walk.status;
 }
 
 /* ---- members ---- */
@@ -261,22 +254,18 @@ static enum tandem_status take_architectures(struct tnd_json *json, struct tnd_h
 {
     static const char suffix[] = "ForSequenceClassification";
     char name[128];
-    bool more = false;
     if (tnd_json_peek(json) != '[') {
         return tnd_json_skip(json, error);
     }
-    TND_TRY(tnd_json_take(json, '[', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, ']', i, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_item(&walk)) {
         TND_TRY(tnd_json_pull_string(json, name, sizeof(name), error));
         const size_t n = strlen(name), n_suffix = sizeof(suffix) - 1;
         if (n >= n_suffix && strcmp(name + n - n_suffix, suffix) == 0) {
             config->pooling = TANDEM_POOLING_RANK;
         }
     }
+    return walk.status;
 }
 
 /* How DeepSeek V2 chooses experts. */
@@ -391,14 +380,8 @@ static enum tandem_status take_window_rope(const struct tnd_config_reader *reade
     char type[32] = "default";
     int64_t integer;
     double number = NAN;
-    bool more = false;
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, '}', i, &more, error));
-        if (!more) {
-            break;
-        }
-        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         if (strcmp(key, "rope_theta") == 0) {
             TND_TRY(take_number(json, key, false, &integer, &number, error));
         } else if (is_one_of(key, "rope_type", "type") && tnd_json_peek(json) == '"') {
@@ -408,6 +391,7 @@ static enum tandem_status take_window_rope(const struct tnd_config_reader *reade
                                  "of rope in layers with a window is not known", error);
         }
     }
+    TND_TRY(walk.status);
     reader->config->rope_local_base_freq =
         isnan(number) ? reader->config->rope_local_base_freq : number;
     return strcmp(type, "default") == 0
@@ -461,20 +445,14 @@ static enum tandem_status take_other(struct tnd_json *json, const char *key,
 static enum tandem_status take_factors(struct tnd_json *json, const char *key, float *out,
                                        int64_t *out_n, struct tandem_error *error)
 {
-    bool more = false;
     if (tnd_json_peek(json) != '[') {
         return tnd_hf_refuse(json, TANDEM_E_FORMAT, key, "is no list", error);
     }
-    TND_TRY(tnd_json_take(json, '[', error));
-    for (int64_t i = 0;; i++) {
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_item(&walk)) {
         int64_t integer = 0;
         double number = 0.0;
-        TND_TRY(tnd_json_more(json, ']', i, &more, error));
-        if (!more) {
-            *out_n = i;
-            return TANDEM_OK;
-        }
-        if (i == TND_HF_MAX_FACTORS) {
+        if (walk.i == TND_HF_MAX_FACTORS) {
             return tnd_hf_refuse(json, TANDEM_E_LIMIT, key, "has more than 1024 numbers", error);
         }
         TND_TRY(take_number(json, key, false, &integer, &number, error));
@@ -482,8 +460,10 @@ static enum tandem_status take_factors(struct tnd_json *json, const char *key, f
             return tnd_hf_refuse(json, TANDEM_E_FORMAT, key, "has a number that is no divisor",
                                  error);
         }
-        out[i] = (float)number;
+        out[walk.i] = (float)number;
     }
+    *out_n = walk.n;
+    return walk.status;
 }
 
 /* Members of rope_scaling and rope_parameters that are no numbers. */
@@ -584,16 +564,11 @@ static enum tandem_status take_object(const struct tnd_config_reader *reader, en
                                       struct tandem_error *error)
 {
     char key[128];
-    bool more = false;
-    TND_TRY(tnd_json_take(reader->json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(reader->json, '}', i, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
-        TND_TRY(tnd_json_key(reader->json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = reader->json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         TND_TRY(take_one(reader, key, where, error));
     }
+    return walk.status;
 }
 
 /* What the members of an object are to be read by. */
@@ -610,14 +585,8 @@ static enum tandem_status take_type(struct tnd_json *json, struct type *out, str
 {
     *out = (struct type){.at = json->at};
     char key[128];
-    bool more = false;
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, '}', i, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
-        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         const char c = tnd_json_peek(json);
         if (c == '"' && strcmp(key, "model_type") == 0) {
             TND_TRY(tnd_json_pull_string(json, out->name, sizeof(out->name), error));
@@ -629,6 +598,7 @@ static enum tandem_status take_type(struct tnd_json *json, struct type *out, str
             TND_TRY(tnd_json_skip(json, error));
         }
     }
+    return walk.status;
 }
 
 /* What transformers passes over where the text is a part of a model. */
@@ -665,17 +635,11 @@ static enum tandem_status take_whole(const struct tnd_config_reader *reader,
 {
     struct tnd_json *json = reader->json;
     char key[128];
-    bool more = false;
     bool *is_tied = &reader->config->tie_word_embeddings;
     *is_tied = whole->is_tied || (whole->is_tied_by_text && *is_tied);
     json->at = json->begin;
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, '}', i, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
-        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         const bool is_token = is_one_of(key, "bos_token_id", "eos_token_id");
         const bool is_taken =
             is_token || is_quantized(key) || is_one_of(key, "model_type", "tie_word_embeddings");
@@ -684,6 +648,7 @@ static enum tandem_status take_whole(const struct tnd_config_reader *reader,
                 : is_taken                               ? take_one(reader, key, TOP, error)
                                                          : take_other(json, key, error));
     }
+    return walk.status;
 }
 
 /* Whoever wants a language model says what it is. */
@@ -723,20 +688,16 @@ enum tandem_status tnd_safetensors_read_ends(const void *bytes, size_t n, const 
     const char *text = bytes;
     struct tnd_json json = {text, text, text + n, path};
     char key[128];
-    bool more = false;
-    TND_TRY(tnd_json_take(&json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(&json, '}', i, &more, error));
-        if (!more) {
-            return tnd_json_end(&json, error);
-        }
-        TND_TRY(tnd_json_key(&json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = &json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         if (strcmp(key, "eos_token_id") == 0) {
             TND_TRY(take_tokens(&json, key, out, error));
         } else { /* how tokens are chosen: options of the program, not of the model */
             TND_TRY(tnd_json_skip(&json, error));
         }
     }
+    TND_TRY(walk.status);
+    return tnd_json_end(&json, error);
 }
 
 enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, const char *path,

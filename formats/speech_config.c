@@ -42,15 +42,10 @@ static enum tandem_status read_ids(struct tnd_json *json, struct tnd_speech_toke
         out->n = out->ids[0] >= 0;
         return TANDEM_OK;
     }
-    TND_TRY(tnd_json_take(json, '[', error));
-    for (int64_t i = 0;; i++) {
-        bool more = false;
-        TND_TRY(tnd_json_more(json, ']', i, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_item(&walk)) {
         if (out->n == TND_SPEECH_MAX_TOKENS) {
-            return tnd_error_set(error, TANDEM_E_LIMIT, json->name, i, TND_SPEECH_MAX_TOKENS,
+            return tnd_error_set(error, TANDEM_E_LIMIT, json->name, walk.i, TND_SPEECH_MAX_TOKENS,
                                  "%.150s: more than %d ids in a list", json->name,
                                  TND_SPEECH_MAX_TOKENS);
         }
@@ -58,6 +53,7 @@ static enum tandem_status read_ids(struct tnd_json *json, struct tnd_speech_toke
         TND_TRY(read_id(json, &out->ids[out->n], error));
         out->n += out->ids[out->n] >= 0;
     }
+    return walk.status;
 }
 
 /* {"<|en|>": 50259, ...} */
@@ -68,24 +64,20 @@ static enum tandem_status read_languages(struct tnd_json *json, struct tnd_speec
     if (tnd_json_peek(json) != '{') {
         return tnd_json_skip(json, error);
     }
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        bool more = false;
-        TND_TRY(tnd_json_more(json, '}', i, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
+    struct tnd_speech_language language = {.id = -1};
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_member(&walk, language.name, sizeof(language.name))) {
         if (config->n_languages == TND_SPEECH_MAX_LANGUAGES) {
-            return tnd_error_set(error, TANDEM_E_LIMIT, json->name, i, TND_SPEECH_MAX_LANGUAGES,
-                                 "%.150s: more than %d languages", json->name,
-                                 TND_SPEECH_MAX_LANGUAGES);
+            return tnd_error_set(error, TANDEM_E_LIMIT, json->name, walk.i,
+                                 TND_SPEECH_MAX_LANGUAGES, "%.150s: more than %d languages",
+                                 json->name, TND_SPEECH_MAX_LANGUAGES);
         }
-        struct tnd_speech_language *language = &config->languages[config->n_languages];
-        language->id = -1;
-        TND_TRY(tnd_json_key(json, language->name, sizeof(language->name), error));
-        TND_TRY(read_id(json, &language->id, error));
-        config->n_languages += language->id >= 0;
+        language.id = -1;
+        TND_TRY(read_id(json, &language.id, error));
+        config->languages[config->n_languages] = language;
+        config->n_languages += language.id >= 0;
     }
+    return walk.status;
 }
 
 static enum tandem_status read_member(struct tnd_json *json, const char *key,
@@ -119,16 +111,12 @@ enum tandem_status tnd_speech_config_read(struct tnd_speech_config *config, cons
 {
     struct tnd_json json = {bytes, bytes, bytes + n, name};
     char key[256];
-    TND_TRY(tnd_json_take(&json, '{', error));
-    for (int64_t i = 0;; i++) {
-        bool more = false;
-        TND_TRY(tnd_json_more(&json, '}', i, &more, error));
-        if (!more) {
-            return tnd_json_end(&json, error);
-        }
-        TND_TRY(tnd_json_key(&json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = &json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         TND_TRY(read_member(&json, key, config, error));
     }
+    TND_TRY(walk.status);
+    return tnd_json_end(&json, error);
 }
 
 enum tandem_status tnd_speech_config_open(struct tnd_speech_config *config, const char *path,

@@ -246,11 +246,9 @@ static struct tnd_member *keyed(struct tnd_render *render, const struct tnd_list
     return render->status == TANDEM_OK ? pairs : NULL;
 }
 
-FILTER(f_sort)
+static struct tnd_value sorted(struct tnd_render *render, struct tnd_value self,
+                               const struct tnd_value *path, bool case_sensitive, bool reverse)
 {
-    const bool reverse = tnd_argument_true(render, arguments, 0, "reverse", false);
-    const bool case_sensitive = tnd_argument_true(render, arguments, 1, "case_sensitive", false);
-    const struct tnd_value *path = tnd_argument(render, arguments, 2, "attribute");
     const struct tnd_list *from = items(render, self);
     struct tnd_member *pairs = keyed(render, from, path, case_sensitive);
     struct tnd_value list = tnd_list_value(render, TND_KIND_LIST, from->n);
@@ -261,6 +259,14 @@ FILTER(f_sort)
         tnd_list_add(render, list.as.list, pairs[i].value);
     }
     return list;
+}
+
+FILTER(f_sort)
+{
+    const bool reverse = tnd_argument_true(render, arguments, 0, "reverse", false);
+    const bool case_sensitive = tnd_argument_true(render, arguments, 1, "case_sensitive", false);
+    const struct tnd_value *path = tnd_argument(render, arguments, 2, "attribute");
+    return sorted(render, self, path, case_sensitive, reverse);
 }
 
 FILTER(f_dictsort)
@@ -275,16 +281,7 @@ FILTER(f_dictsort)
     const struct tnd_arguments none = {0};
     struct tnd_value pairs_of = tnd_find_method(self, "items")(render, self, &none);
     const struct tnd_value index = tnd_int(by != NULL && tnd_is_string(*by, "value"));
-    const struct tnd_list *from = items(render, pairs_of);
-    struct tnd_member *pairs = keyed(render, from, &index, case_sensitive);
-    struct tnd_value list = tnd_list_value(render, TND_KIND_LIST, from->n);
-    if (pairs != NULL) {
-        sort_pairs(render, pairs, from->n, reverse);
-    }
-    for (size_t i = 0; pairs != NULL && i < from->n && render->status == TANDEM_OK; i++) {
-        tnd_list_add(render, list.as.list, pairs[i].value);
-    }
-    return list;
+    return sorted(render, pairs_of, &index, case_sensitive, reverse);
 }
 
 FILTER(f_unique)

@@ -46,39 +46,28 @@ static struct tnd_value read_string(struct tnd_render *render, struct tnd_json *
 static struct tnd_value read_list(struct tnd_render *render, struct tnd_json *json, int depth)
 {
     struct tnd_value list = tnd_list_value(render, TND_KIND_LIST, 0);
-    bool more = true;
-    if (failed(render, tnd_json_take(json, '[', render->error))) {
-        return list;
-    }
-    for (int64_t i = 0;; i++) {
-        if (failed(render, tnd_json_more(json, ']', i, &more, render->error)) || !more) {
-            return list;
-        }
+    struct tnd_json_walk walk = {.json = json, .error = render->error};
+    while (render->status == TANDEM_OK && tnd_json_next_item(&walk)) {
         tnd_list_add(render, list.as.list, read_value(render, json, depth + 1));
     }
+    (void)failed(render, walk.status);
+    return list;
 }
 
 static struct tnd_value read_dict(struct tnd_render *render, struct tnd_json *json, int depth)
 {
     struct tnd_value dict = tnd_dict_value(render);
-    bool more = true;
-    if (failed(render, tnd_json_take(json, '{', render->error))) {
-        return dict;
-    }
-    for (int64_t i = 0;; i++) {
-        if (failed(render, tnd_json_more(json, '}', i, &more, render->error)) || !more) {
-            return dict;
-        }
-        const struct tnd_value key = read_string(render, json);
-        if (failed(render, render->status) ||
-            failed(render, tnd_json_take(json, ':', render->error))) {
-            return dict;
-        }
+    struct tnd_json_walk walk = {.json = json, .error = render->error};
+    while (render->status == TANDEM_OK && tnd_json_next_member(&walk, NULL, 0)) {
+        struct tnd_json again = {json->begin, walk.key - 1, json->end, json->name};
+        const struct tnd_value key = read_string(render, &again);
         const struct tnd_value value = read_value(render, json, depth + 1);
         if (render->status == TANDEM_OK) {
             tnd_dict_set(render, dict.as.dict, key, value);
         }
     }
+    (void)failed(render, walk.status);
+    return dict;
 }
 
 static struct tnd_value read_number(struct tnd_render *render, struct tnd_json *json)

@@ -144,6 +144,10 @@ enum tandem_status tnd_tokenizer_new(const char *name, tandem_tokenizer **out_to
                                      struct tandem_error *error);
 /** Frees everything but `file`. */
 void tnd_tokenizer_free(tandem_tokenizer *tokenizer);
+/** Hands the tokenizer out, or frees it (it may be NULL) when `status` is an error. Gives `status`.
+ */
+enum tandem_status tnd_tokenizer_end(enum tandem_status status, tandem_tokenizer *tokenizer,
+                                     tandem_tokenizer **out_tokenizer);
 /** Reads a tokenizer file from memory, format told from its contents; llama2.c's borrows it.
  *  Errors: as tandem_tokenizer_open. */
 enum tandem_status tnd_tokenizer_read(const void *bytes, size_t n, const char *name,

@@ -53,6 +53,17 @@ void tnd_tokenizer_free(tandem_tokenizer *tokenizer)
     tnd_free(tokenizer);
 }
 
+enum tandem_status tnd_tokenizer_end(enum tandem_status status, tandem_tokenizer *tokenizer,
+                                     tandem_tokenizer **out_tokenizer)
+{
+    if (status == TANDEM_OK) {
+        *out_tokenizer = tokenizer;
+    } else {
+        tnd_tokenizer_free(tokenizer);
+    }
+    return status;
+}
+
 enum tandem_status tnd_tokenizer_reserve(tandem_tokenizer *tokenizer, int64_t n, const char *name,
                                          struct tandem_error *error)
 {

@@ -343,11 +343,5 @@ enum tandem_status tandem_tokenizer_from_source(const tandem_source *source,
         }
     }
     TND_TRY(tnd_tokenizer_new("tokenizer.ggml", &tokenizer, error));
-    const enum tandem_status status = fill(source, tokenizer, error);
-    if (status != TANDEM_OK) {
-        tnd_tokenizer_free(tokenizer);
-        return status;
-    }
-    *out_tokenizer = tokenizer;
-    return TANDEM_OK;
+    return tnd_tokenizer_end(fill(source, tokenizer, error), tokenizer, out_tokenizer);
 }

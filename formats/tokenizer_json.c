@@ -407,12 +407,7 @@ static enum tandem_status read_root(struct tnd_hf_reader *reader, cJSON *root,
         status = read_model(reader, root, error);
     }
     cJSON_Delete(root);
-    if (status != TANDEM_OK) {
-        tnd_tokenizer_free(reader->tokenizer);
-        return status;
-    }
-    *out_tokenizer = reader->tokenizer;
-    return TANDEM_OK;
+    return tnd_tokenizer_end(status, reader->tokenizer, out_tokenizer);
 }
 
 enum tandem_status tnd_tokenizer_vocab_read(const void *bytes, size_t n,

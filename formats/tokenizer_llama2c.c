@@ -139,11 +139,5 @@ enum tandem_status tnd_tokenizer_llama2c_read(const void *bytes, size_t n, const
     }
     tandem_tokenizer *tokenizer = NULL;
     TND_TRY(tnd_tokenizer_new(name, &tokenizer, error));
-    const enum tandem_status status = fill(&reader, vocabulary, tokenizer, error);
-    if (status != TANDEM_OK) {
-        tnd_tokenizer_free(tokenizer);
-        return status;
-    }
-    *out_tokenizer = tokenizer;
-    return TANDEM_OK;
+    return tnd_tokenizer_end(fill(&reader, vocabulary, tokenizer, error), tokenizer, out_tokenizer);
 }

@@ -280,11 +280,5 @@ enum tandem_status tnd_tokenizer_sentencepiece_read(const void *bytes, size_t n,
         .normalizer = {.adds_prefix = true, .removes_blanks = true, .escapes_blanks = true}};
     tandem_tokenizer *tokenizer = NULL;
     TND_TRY(tnd_tokenizer_new(name, &tokenizer, error));
-    const enum tandem_status status = fill(&model, tokenizer, error);
-    if (status != TANDEM_OK) {
-        tnd_tokenizer_free(tokenizer);
-        return status;
-    }
-    *out_tokenizer = tokenizer;
-    return TANDEM_OK;
+    return tnd_tokenizer_end(fill(&model, tokenizer, error), tokenizer, out_tokenizer);
 }

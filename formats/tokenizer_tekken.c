@@ -23,84 +23,41 @@ static struct tnd_json json_of(const void *bytes, size_t n, const char *name)
         .begin = bytes, .at = bytes, .end = (const char *)bytes + n, .name = name};
 }
 
-/* Takes the next key of an object that was begun; *out_more false: its end. */
-static enum tandem_status next_key(struct tnd_json *json, int64_t i, char *key, bool *out_more,
-                                   struct tandem_error *error)
-{
-    TND_TRY(tnd_json_more(json, '}', i, out_more, error));
-    return *out_more ? tnd_json_key(json, key, MAX_KEY, error) : TANDEM_OK;
-}
-
-/* Takes the file up to the value of `wanted`; *out_found false: it has no such key. */
-static enum tandem_status find_value(struct tnd_json *json, const char *wanted, bool *out_found,
-                                     struct tandem_error *error)
+/* Takes the object up to the value of `wanted`; *out_found false: it has no such key, or `without`
+ * (or NULL) stands in front. */
+static enum tandem_status find_value(struct tnd_json *json, const char *wanted, const char *without,
+                                     bool *out_found, struct tandem_error *error)
 {
     char key[MAX_KEY];
-    bool more = true;
+    struct tnd_json_walk walk = {.json = json, .error = error};
     *out_found = false;
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(next_key(json, i, key, &more, error));
-        *out_found = more && strcmp(key, wanted) == 0;
-        if (!more || *out_found) {
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
+        *out_found = strcmp(key, wanted) == 0;
+        if (*out_found || (without != NULL && strcmp(key, without) == 0)) {
             return TANDEM_OK;
         }
         TND_TRY(tnd_json_skip(json, error));
     }
+    return walk.status;
 }
 
-/* Enters the object of `config`; false where there is none. A tokenizer of Hugging Face has `model`
- * in front, which is megabytes long. */
-static bool enter_config(struct tnd_json *json, struct tandem_error *error)
-{
-    char key[MAX_KEY];
-    bool more = true;
-    if (tnd_json_take(json, '{', error) != TANDEM_OK) {
-        return false;
-    }
-    for (int64_t i = 0;; i++) {
-        if (next_key(json, i, key, &more, error) != TANDEM_OK || !more ||
-            strcmp(key, "model") == 0) {
-            return false;
-        }
-        if (strcmp(key, "config") == 0) {
-            return tnd_json_take(json, '{', error) == TANDEM_OK;
-        }
-        if (tnd_json_skip(json, error) != TANDEM_OK) {
-            return false;
-        }
-    }
-}
-
+/* (A tokenizer of Hugging Face has `model` in front, which is megabytes long.) */
 bool tnd_tokenizer_tekken_is(const void *bytes, size_t n)
 {
     struct tnd_json json = json_of(bytes, n, "");
     struct tandem_error error = {0};
-    char key[MAX_KEY];
-    bool more = enter_config(&json, &error);
-    for (int64_t i = 0; more; i++) {
-        if (next_key(&json, i, key, &more, &error) != TANDEM_OK || !more) {
-            return false;
-        }
-        if (strcmp(key, "default_num_special_tokens") == 0) {
-            return true;
-        }
-        more = tnd_json_skip(&json, &error) == TANDEM_OK;
-    }
-    return false;
+    bool found = false;
+    return find_value(&json, "config", "model", &found, &error) == TANDEM_OK && found &&
+           find_value(&json, "default_num_special_tokens", NULL, &found, &error) == TANDEM_OK &&
+           found;
 }
 
 static enum tandem_status read_config(struct tnd_json *json, struct config *out,
                                       struct tandem_error *error)
 {
     char key[MAX_KEY];
-    bool more = true;
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(next_key(json, i, key, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         if (strcmp(key, "pattern") == 0) {
             TND_TRY(tnd_json_pull_string(json, out->pattern, sizeof(out->pattern), error));
         } else if (strcmp(key, "default_vocab_size") == 0) {
@@ -111,6 +68,7 @@ static enum tandem_status read_config(struct tnd_json *json, struct config *out,
             TND_TRY(tnd_json_skip(json, error));
         }
     }
+    return walk.status;
 }
 
 /* A token of the vocabulary or a special one: its rank, and its bytes or text. */
@@ -123,15 +81,10 @@ static enum tandem_status read_entry(struct tnd_json *json, const char *text_key
                                      struct tandem_error *error)
 {
     char key[MAX_KEY];
-    bool more = true;
+    struct tnd_json_walk walk = {.json = json, .error = error};
     out->rank = -1;
     out->text[0] = '\0';
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(next_key(json, i, key, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         if (strcmp(key, "rank") == 0) {
             TND_TRY(tnd_json_count(json, &out->rank, error));
         } else if (strcmp(key, text_key) == 0) {
@@ -140,6 +93,7 @@ static enum tandem_status read_entry(struct tnd_json *json, const char *text_key
             TND_TRY(tnd_json_skip(json, error));
         }
     }
+    return walk.status;
 }
 
 static enum tandem_status set_token(tandem_tokenizer *tokenizer, int64_t id, const char *text,
@@ -163,13 +117,8 @@ static enum tandem_status read_vocab(tandem_tokenizer *tokenizer, struct tnd_jso
     char token[TND_MAX_TOKEN_BYTES + 3];
     const int64_t wanted = config->n_tokens - config->n_special;
     int64_t n_set = 0;
-    bool more = true;
-    TND_TRY(tnd_json_take(json, '[', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, ']', i, &more, error));
-        if (!more) {
-            break;
-        }
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_item(&walk)) {
         TND_TRY(read_entry(json, "token_bytes", &entry, error));
         if (entry.rank >= wanted) {
             continue;
@@ -181,15 +130,16 @@ static enum tandem_status read_vocab(tandem_tokenizer *tokenizer, struct tnd_jso
             tnd_take_base64((const uint8_t *)entry.text, n_text, token, TND_MAX_TOKEN_BYTES, &n) !=
                 n_text ||
             tokenizer->tokens[id].type != TND_TOKEN_UNUSED) {
-            return tnd_error_set(error, TANDEM_E_FORMAT, json->name, i, entry.rank,
+            return tnd_error_set(error, TANDEM_E_FORMAT, json->name, walk.i, entry.rank,
                                  "%.90s: entry %lld of vocab is not a token in base64 with a rank "
                                  "of its own",
-                                 json->name, (long long)i);
+                                 json->name, (long long)walk.i);
         }
         TND_TRY(set_token(tokenizer, id, token, n, TND_TOKEN_NORMAL, -(double)entry.rank,
                           json->name, error));
         n_set++;
     }
+    TND_TRY(walk.status);
     return n_set == wanted
                ? TANDEM_OK
                : tnd_error_set(error, TANDEM_E_FORMAT, json->name, n_set, wanted,
@@ -223,17 +173,10 @@ static enum tandem_status read_specials(tandem_tokenizer *tokenizer, struct tnd_
                                         "[TOOL_CONTENT]"};
     struct entry entry;
     bool found = false;
-    bool more = true;
-    TND_TRY(find_value(json, "special_tokens", &found, error));
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    TND_TRY(find_value(json, "special_tokens", NULL, &found, error));
     const bool has_list = found && tnd_json_peek(json) == '[';
-    if (has_list) {
-        TND_TRY(tnd_json_take(json, '[', error));
-    }
-    for (int64_t i = 0; has_list; i++) {
-        TND_TRY(tnd_json_more(json, ']', i, &more, error));
-        if (!more) {
-            break;
-        }
+    while (has_list && tnd_json_next_item(&walk)) {
         TND_TRY(read_entry(json, "token_str", &entry, error));
         if (entry.rank < 0 || entry.rank >= config->n_special || entry.text[0] == '\0' ||
             strlen(entry.text) > TND_MAX_TOKEN_BYTES ||
@@ -241,11 +184,12 @@ static enum tandem_status read_specials(tandem_tokenizer *tokenizer, struct tnd_
             return tnd_error_set(error, TANDEM_E_FORMAT, json->name, entry.rank, config->n_special,
                                  "%.90s: entry %lld of special_tokens has no text, or no rank of "
                                  "its own below %lld",
-                                 json->name, (long long)i, (long long)config->n_special);
+                                 json->name, (long long)walk.i, (long long)config->n_special);
         }
         TND_TRY(set_token(tokenizer, entry.rank, entry.text, strlen(entry.text), TND_TOKEN_CONTROL,
                           0, json->name, error));
     }
+    TND_TRY(walk.status);
     for (int64_t i = 0; i < config->n_special; i++) {
         char text[MAX_SPECIAL_TEXT];
         const bool is_usual = !has_list && i < (int64_t)(sizeof(usual) / sizeof(usual[0]));
@@ -269,7 +213,7 @@ static enum tandem_status fill(tandem_tokenizer *tokenizer, const void *bytes, s
     tokenizer->is_byte_level = true;
     tokenizer->joins_texts = true;
     tokenizer->whole_words = true;
-    TND_TRY(find_value(&json, "config", &found, error));
+    TND_TRY(find_value(&json, "config", NULL, &found, error));
     TND_TRY(read_config(&json, &config, error));
     /* (a token takes more than eight bytes of the file) */
     if (config.n_special < 0 || config.n_tokens <= config.n_special ||
@@ -282,7 +226,7 @@ static enum tandem_status fill(tandem_tokenizer *tokenizer, const void *bytes, s
     }
     TND_TRY(tnd_tokenizer_reserve(tokenizer, config.n_tokens, name, error));
     json = json_of(bytes, n, name);
-    TND_TRY(find_value(&json, "vocab", &found, error));
+    TND_TRY(find_value(&json, "vocab", NULL, &found, error));
     if (!found) {
         return tnd_error_set(error, TANDEM_E_FORMAT, name, 0, 0, "%.90s: there is no vocab", name);
     }
@@ -305,11 +249,5 @@ enum tandem_status tnd_tokenizer_tekken_read(const void *bytes, size_t n, const 
 {
     tandem_tokenizer *tokenizer = NULL;
     TND_TRY(tnd_tokenizer_new(name, &tokenizer, error));
-    const enum tandem_status status = fill(tokenizer, bytes, n, name, error);
-    if (status != TANDEM_OK) {
-        tnd_tokenizer_free(tokenizer);
-        return status;
-    }
-    *out_tokenizer = tokenizer;
-    return TANDEM_OK;
+    return tnd_tokenizer_end(fill(tokenizer, bytes, n, name, error), tokenizer, out_tokenizer);
 }

@@ -224,13 +224,7 @@ enum tandem_status tnd_tokenizer_wordpiece_read(const void *bytes, size_t n, con
 {
     tandem_tokenizer *tokenizer = NULL;
     TND_TRY(tnd_tokenizer_new(name, &tokenizer, error));
-    const enum tandem_status status = fill(tokenizer, bytes, n, name, error);
-    if (status != TANDEM_OK) {
-        tnd_tokenizer_free(tokenizer);
-        return status;
-    }
-    *out_tokenizer = tokenizer;
-    return TANDEM_OK;
+    return tnd_tokenizer_end(fill(tokenizer, bytes, n, name, error), tokenizer, out_tokenizer);
 }
 
 bool tnd_tokenizer_wordpiece_is(const char *name)

@@ -178,14 +178,8 @@ static enum tandem_status read_json(struct tnd_json *json, struct params *params
                                     struct tandem_error *error)
 {
     char key[64];
-    bool more = false;
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(json, '}', i, &more, error));
-        if (!more) {
-            return tnd_json_end(json, error);
-        }
-        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         const char c = tnd_json_peek(json);
         double number = 0.0;
         int64_t integer = 0;
@@ -202,6 +196,8 @@ static enum tandem_status read_json(struct tnd_json *json, struct params *params
             TND_TRY(c == 'n' ? TANDEM_OK : set_member(params, json->name, key, false, 0.0, error));
         }
     }
+    TND_TRY(walk.status);
+    return tnd_json_end(json, error);
 }
 
 static enum tandem_status read_params(const char *path, struct params *params,

@@ -5,7 +5,9 @@
 #ifndef TND_QUANT_H
 #define TND_QUANT_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define TND_QUANT_DECLARE(NAME)                                                                    \
     void tnd_dequantize_##NAME(const void *src, float *dst, int64_t n);                            \
@@ -70,6 +72,46 @@ TND_QUANT_DECLARE(BCML1)
                                       int64_t n);
 TND_WEIGHTED_TYPES(TND_WEIGHTED_DECLARE)
 #undef TND_WEIGHTED_DECLARE
+
+/* The codecs of a type from those of one block, which get or fill a struct tnd_block_`block` of
+ * VALUES values: get_`block`(block, y), put_`block`(x, block), and with an importance, or NULL,
+ * put_`block`(x, importance, block). Blocks in memory may lie at any address, so they are copied in
+ * and out. */
+#define TND_DEQUANTIZE_BLOCKS(NAME, block, VALUES)                                                 \
+    void tnd_dequantize_##NAME(const void *src, float *dst, int64_t n)                             \
+    {                                                                                              \
+        for (int64_t b = 0; b < n / (VALUES); b++) {                                               \
+            struct tnd_block_##block one;                                                          \
+            memcpy(&one, (const char *)src + (size_t)b * sizeof(one), sizeof(one));                \
+            get_##block(&one, dst + b * (VALUES));                                                 \
+        }                                                                                          \
+    }
+#define TND_QUANTIZE_BLOCKS(NAME, block, VALUES)                                                   \
+    void tnd_quantize_##NAME(const float *src, void *dst, int64_t n)                               \
+    {                                                                                              \
+        for (int64_t b = 0; b < n / (VALUES); b++) {                                               \
+            struct tnd_block_##block one;                                                          \
+            memset(&one, 0, sizeof(one));                                                          \
+            put_##block(src + b * (VALUES), &one);                                                 \
+            memcpy((char *)dst + (size_t)b * sizeof(one), &one, sizeof(one));                      \
+        }                                                                                          \
+    }
+#define TND_QUANTIZE_BLOCKS_WEIGHTED(NAME, block, VALUES)                                          \
+    void tnd_quantize_weighted_##NAME(const float *src, const float *importance, void *dst,        \
+                                      int64_t n)                                                   \
+    {                                                                                              \
+        for (int64_t b = 0; b < n / (VALUES); b++) {                                               \
+            struct tnd_block_##block one;                                                          \
+            memset(&one, 0, sizeof(one));                                                          \
+            put_##block(src + b * (VALUES), importance != NULL ? importance + b * (VALUES) : NULL, \
+                        &one);                                                                     \
+            memcpy((char *)dst + (size_t)b * sizeof(one), &one, sizeof(one));                      \
+        }                                                                                          \
+    }                                                                                              \
+    void tnd_quantize_##NAME(const float *src, void *dst, int64_t n)                               \
+    {                                                                                              \
+        tnd_quantize_weighted_##NAME(src, NULL, dst, n);                                           \
+    }
 
 /* An index has no float codec. */
 #define tnd_dequantize_I32 NULL

@@ -119,14 +119,11 @@ static float fit_scale(const float *x, const float *w)
 
 /* ---- IQ4_NL ---- */
 
-void tnd_dequantize_IQ4_NL(const void *src, float *dst, int64_t n)
+static void get_iq4_nl(const struct tnd_block_iq4_nl *block, float *y)
 {
-    for (int64_t b = 0; b < n / BLOCK; b++) {
-        struct tnd_block_iq4_nl block;
-        memcpy(&block, (const char *)src + (size_t)b * sizeof(block), sizeof(block));
-        unpack(block.qs, book_iq4, tnd_f16_to_f32(block.d), dst + b * BLOCK);
-    }
+    unpack(block->qs, book_iq4, tnd_f16_to_f32(block->d), y);
 }
+TND_DEQUANTIZE_BLOCKS(IQ4_NL, iq4_nl, BLOCK)
 
 /* Weights of errors of n values: all alike without an importance. */
 static void weigh(const float *x, const float *importance, int n, float *w)
@@ -140,40 +137,28 @@ static void weigh(const float *x, const float *importance, int n, float *w)
     }
 }
 
-void tnd_quantize_weighted_IQ4_NL(const float *src, const float *importance, void *dst, int64_t n)
+static void put_iq4_nl(const float *x, const float *importance, struct tnd_block_iq4_nl *block)
 {
-    for (int64_t b = 0; b < n / BLOCK; b++) {
-        struct tnd_block_iq4_nl block;
-        uint8_t places[BLOCK];
-        float w[BLOCK];
-        const float *x = src + b * BLOCK;
-        weigh(x, importance != NULL ? importance + b * BLOCK : NULL, BLOCK, w);
-        block.d = tnd_f32_to_f16(fit_scale(x, w));
-        find_places(x, tnd_f16_to_f32(block.d), places);
-        pack(places, block.qs);
-        memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
-    }
+    uint8_t places[BLOCK];
+    float w[BLOCK];
+    weigh(x, importance, BLOCK, w);
+    block->d = tnd_f32_to_f16(fit_scale(x, w));
+    find_places(x, tnd_f16_to_f32(block->d), places);
+    pack(places, block->qs);
 }
-
-void tnd_quantize_IQ4_NL(const float *src, void *dst, int64_t n)
-{
-    tnd_quantize_weighted_IQ4_NL(src, NULL, dst, n);
-}
+TND_QUANTIZE_BLOCKS_WEIGHTED(IQ4_NL, iq4_nl, BLOCK)
 
 /* ---- IQ4_XS ---- */
 
-void tnd_dequantize_IQ4_XS(const void *src, float *dst, int64_t n)
+static void get_iq4_xs(const struct tnd_block_iq4_xs *block, float *y)
 {
-    for (int64_t b = 0; b < n / SUPER; b++) {
-        struct tnd_block_iq4_xs block;
-        memcpy(&block, (const char *)src + (size_t)b * sizeof(block), sizeof(block));
-        const float d = tnd_f16_to_f32(block.d);
-        for (int g = 0; g < GROUPS; g++) {
-            const float scale = d * (float)tnd_iq4_xs_scale(&block, g);
-            unpack(block.qs + g * HALF, book_iq4, scale, dst + b * SUPER + g * BLOCK);
-        }
+    const float d = tnd_f16_to_f32(block->d);
+    for (int g = 0; g < GROUPS; g++) {
+        const float scale = d * (float)tnd_iq4_xs_scale(block, g);
+        unpack(block->qs + g * HALF, book_iq4, scale, y + g * BLOCK);
     }
 }
+TND_DEQUANTIZE_BLOCKS(IQ4_XS, iq4_xs, SUPER)
 
 /* What one choice of d gives. */
 struct super {
@@ -232,12 +217,14 @@ static float refit(const float *x, const float *w, const struct super *super)
     return fabs(d) > 0 && fabs(d) < 65504 ? (float)d : 0.0f;
 }
 
-static void encode_iq4_xs(const float *x, const float *w, struct tnd_block_iq4_xs *block)
+static void put_iq4_xs(const float *x, const float *importance, struct tnd_block_iq4_xs *block)
 {
+    float w[SUPER];
     float scales[GROUPS];
     float extreme = 0;
     struct super best;
     struct super other;
+    weigh(x, importance, SUPER, w);
     for (int g = 0; g < GROUPS; g++) {
         scales[g] = fit_scale(x + g * BLOCK, w + g * BLOCK);
         extreme = fabsf(scales[g]) > fabsf(extreme) ? scales[g] : extreme;
@@ -248,7 +235,6 @@ static void encode_iq4_xs(const float *x, const float *w, struct tnd_block_iq4_x
         choose_scales(x, w, scales, again, &other);
         best = other.error < best.error ? other : best;
     }
-    memset(block, 0, sizeof(*block));
     block->d = best.d;
     for (int g = 0; g < GROUPS; g++) {
         const int bits = best.scale[g] + 32;
@@ -257,34 +243,15 @@ static void encode_iq4_xs(const float *x, const float *w, struct tnd_block_iq4_x
         pack(best.places + g * BLOCK, block->qs + g * HALF);
     }
 }
-
-void tnd_quantize_weighted_IQ4_XS(const float *src, const float *importance, void *dst, int64_t n)
-{
-    for (int64_t b = 0; b < n / SUPER; b++) {
-        struct tnd_block_iq4_xs block;
-        float w[SUPER];
-        const float *x = src + b * SUPER;
-        weigh(x, importance != NULL ? importance + b * SUPER : NULL, SUPER, w);
-        encode_iq4_xs(x, w, &block);
-        memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
-    }
-}
-
-void tnd_quantize_IQ4_XS(const float *src, void *dst, int64_t n)
-{
-    tnd_quantize_weighted_IQ4_XS(src, NULL, dst, n);
-}
+TND_QUANTIZE_BLOCKS_WEIGHTED(IQ4_XS, iq4_xs, SUPER)
 
 /* ---- MXFP4 ---- */
 
-void tnd_dequantize_MXFP4(const void *src, float *dst, int64_t n)
+static void get_mxfp4(const struct tnd_block_mxfp4 *block, float *y)
 {
-    for (int64_t b = 0; b < n / BLOCK; b++) {
-        struct tnd_block_mxfp4 block;
-        memcpy(&block, (const char *)src + (size_t)b * sizeof(block), sizeof(block));
-        unpack(block.qs, book_fp4, tnd_bf16_to_f32(tnd_e8m0_half(block.e)), dst + b * BLOCK);
-    }
+    unpack(block->qs, book_fp4, tnd_bf16_to_f32(tnd_e8m0_half(block->e)), y);
 }
+TND_DEQUANTIZE_BLOCKS(MXFP4, mxfp4, BLOCK)
 
 /* Nearest numbers for one exponent; returns the squared error. */
 static double choose_fp4(const float *x, uint8_t e, uint8_t *places)
@@ -308,7 +275,7 @@ static double choose_fp4(const float *x, uint8_t e, uint8_t *places)
 
 /* The exponent of the specification puts the largest magnitude at 4 to 8 (of up to 6); the next
  * one, where it fits. */
-static void encode_mxfp4(const float *x, struct tnd_block_mxfp4 *block)
+static void put_mxfp4(const float *x, struct tnd_block_mxfp4 *block)
 {
     float top = 0;
     uint8_t places[2][BLOCK];
@@ -324,12 +291,4 @@ static void encode_mxfp4(const float *x, struct tnd_block_mxfp4 *block)
     block->e = (uint8_t)(e + (is_next_better ? 1 : 0));
     pack(places[is_next_better ? 1 : 0], block->qs);
 }
-
-void tnd_quantize_MXFP4(const float *src, void *dst, int64_t n)
-{
-    for (int64_t b = 0; b < n / BLOCK; b++) {
-        struct tnd_block_mxfp4 block;
-        encode_mxfp4(src + b * BLOCK, &block);
-        memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
-    }
-}
+TND_QUANTIZE_BLOCKS(MXFP4, mxfp4, BLOCK)

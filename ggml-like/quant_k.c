@@ -75,201 +75,152 @@ static void pack_q3_k_scales(const int *scale, uint8_t *packed)
     }
 }
 
-/* The importance of block b. */
-static const float *part_of(const float *importance, int64_t b)
-{
-    return importance != NULL ? importance + b * SUPER : NULL;
-}
-
 /* ---- Q2_K ---- */
 
-void tnd_dequantize_Q2_K(const void *src, float *dst, int64_t n)
+static void get_q2_k(const struct tnd_block_q2_k *block, float *y)
 {
-    for (int64_t b = 0; b < n / SUPER; b++) {
-        struct tnd_block_q2_k block;
-        memcpy(&block, (const char *)src + (size_t)b * sizeof(block), sizeof(block));
-        float d = tnd_f16_to_f32(block.d);
-        float dmin = tnd_f16_to_f32(block.dmin);
-        for (int i = 0; i < SUPER; i++) {
-            float scale = d * (float)(block.scales[i / 16] & 15);
-            float min = dmin * (float)(block.scales[i / 16] >> 4);
-            float scaled = scale * (float)two_bits(block.qs, i);
-            dst[b * SUPER + i] = scaled - min;
-        }
+    float d = tnd_f16_to_f32(block->d);
+    float dmin = tnd_f16_to_f32(block->dmin);
+    for (int i = 0; i < SUPER; i++) {
+        float scale = d * (float)(block->scales[i / 16] & 15);
+        float min = dmin * (float)(block->scales[i / 16] >> 4);
+        float scaled = scale * (float)two_bits(block->qs, i);
+        y[i] = scaled - min;
     }
 }
+TND_DEQUANTIZE_BLOCKS(Q2_K, q2_k, SUPER)
 
-void tnd_quantize_weighted_Q2_K(const float *src, const float *importance, void *dst, int64_t n)
+static void put_q2_k(const float *x, const float *importance, struct tnd_block_q2_k *block)
 {
-    for (int64_t b = 0; b < n / SUPER; b++) {
-        struct tnd_block_q2_k block = {{0}, {0}, 0, 0};
-        struct tnd_fit fit;
-        tnd_fit_affine(src + b * SUPER, part_of(importance, b), 16, 3, 15, &fit);
-        block.d = fit.d;
-        block.dmin = fit.dmin;
-        for (int g = 0; g < 16; g++) {
-            block.scales[g] = (uint8_t)(fit.scale[g] | fit.min[g] << 4);
-        }
-        for (int i = 0; i < SUPER; i++) {
-            put_two_bits(block.qs, i, fit.level[i]);
-        }
-        memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
+    struct tnd_fit fit;
+    tnd_fit_affine(x, importance, 16, 3, 15, &fit);
+    block->d = fit.d;
+    block->dmin = fit.dmin;
+    for (int g = 0; g < 16; g++) {
+        block->scales[g] = (uint8_t)(fit.scale[g] | fit.min[g] << 4);
+    }
+    for (int i = 0; i < SUPER; i++) {
+        put_two_bits(block->qs, i, fit.level[i]);
     }
 }
+TND_QUANTIZE_BLOCKS_WEIGHTED(Q2_K, q2_k, SUPER)
 
 /* ---- Q3_K ---- */
 
-void tnd_dequantize_Q3_K(const void *src, float *dst, int64_t n)
+static void get_q3_k(const struct tnd_block_q3_k *block, float *y)
 {
-    for (int64_t b = 0; b < n / SUPER; b++) {
-        struct tnd_block_q3_k block;
-        memcpy(&block, (const char *)src + (size_t)b * sizeof(block), sizeof(block));
-        float d = tnd_f16_to_f32(block.d);
-        for (int i = 0; i < SUPER; i++) {
-            float scale = d * (float)tnd_q3_k_scale(block.scales, i / 16);
-            int level = two_bits(block.qs, i) + 4 * plane_bit(block.hmask, i) - 4;
-            dst[b * SUPER + i] = scale * (float)level;
-        }
+    float d = tnd_f16_to_f32(block->d);
+    for (int i = 0; i < SUPER; i++) {
+        float scale = d * (float)tnd_q3_k_scale(block->scales, i / 16);
+        int level = two_bits(block->qs, i) + 4 * plane_bit(block->hmask, i) - 4;
+        y[i] = scale * (float)level;
     }
 }
+TND_DEQUANTIZE_BLOCKS(Q3_K, q3_k, SUPER)
 
-void tnd_quantize_weighted_Q3_K(const float *src, const float *importance, void *dst, int64_t n)
+static void put_q3_k(const float *x, const float *importance, struct tnd_block_q3_k *block)
 {
-    for (int64_t b = 0; b < n / SUPER; b++) {
-        struct tnd_block_q3_k block = {{0}, {0}, {0}, 0};
-        struct tnd_fit fit;
-        tnd_fit_symmetric(src + b * SUPER, part_of(importance, b), -4, -32, &fit);
-        block.d = fit.d;
-        pack_q3_k_scales(fit.scale, block.scales);
-        for (int i = 0; i < SUPER; i++) {
-            int level = fit.level[i] + 4;
-            put_two_bits(block.qs, i, level);
-            put_plane_bit(block.hmask, i, level >> 2);
-        }
-        memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
+    struct tnd_fit fit;
+    tnd_fit_symmetric(x, importance, -4, -32, &fit);
+    block->d = fit.d;
+    pack_q3_k_scales(fit.scale, block->scales);
+    for (int i = 0; i < SUPER; i++) {
+        int level = fit.level[i] + 4;
+        put_two_bits(block->qs, i, level);
+        put_plane_bit(block->hmask, i, level >> 2);
     }
 }
+TND_QUANTIZE_BLOCKS_WEIGHTED(Q3_K, q3_k, SUPER)
 
 /* ---- Q4_K ---- */
 
-void tnd_dequantize_Q4_K(const void *src, float *dst, int64_t n)
+static void get_q4_k(const struct tnd_block_q4_k *block, float *y)
 {
-    for (int64_t b = 0; b < n / SUPER; b++) {
-        struct tnd_block_q4_k block;
-        memcpy(&block, (const char *)src + (size_t)b * sizeof(block), sizeof(block));
-        float d = tnd_f16_to_f32(block.d);
-        float dmin = tnd_f16_to_f32(block.dmin);
-        for (int i = 0; i < SUPER; i++) {
-            int group_scale;
-            int group_min;
-            tnd_k4_scale_min(block.scales, i / 32, &group_scale, &group_min);
-            float scale = d * (float)group_scale;
-            float min = dmin * (float)group_min;
-            float scaled = scale * (float)nibble(block.qs, i);
-            dst[b * SUPER + i] = scaled - min;
-        }
+    float d = tnd_f16_to_f32(block->d);
+    float dmin = tnd_f16_to_f32(block->dmin);
+    for (int i = 0; i < SUPER; i++) {
+        int group_scale;
+        int group_min;
+        tnd_k4_scale_min(block->scales, i / 32, &group_scale, &group_min);
+        float scale = d * (float)group_scale;
+        float min = dmin * (float)group_min;
+        float scaled = scale * (float)nibble(block->qs, i);
+        y[i] = scaled - min;
     }
 }
+TND_DEQUANTIZE_BLOCKS(Q4_K, q4_k, SUPER)
 
-void tnd_quantize_weighted_Q4_K(const float *src, const float *importance, void *dst, int64_t n)
+static void put_q4_k(const float *x, const float *importance, struct tnd_block_q4_k *block)
 {
-    for (int64_t b = 0; b < n / SUPER; b++) {
-        struct tnd_block_q4_k block = {0, 0, {0}, {0}};
-        struct tnd_fit fit;
-        tnd_fit_affine(src + b * SUPER, part_of(importance, b), 32, 15, 63, &fit);
-        block.d = fit.d;
-        block.dmin = fit.dmin;
-        pack_k4_scales(fit.scale, fit.min, block.scales);
-        for (int i = 0; i < SUPER; i++) {
-            put_nibble(block.qs, i, fit.level[i]);
-        }
-        memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
+    struct tnd_fit fit;
+    tnd_fit_affine(x, importance, 32, 15, 63, &fit);
+    block->d = fit.d;
+    block->dmin = fit.dmin;
+    pack_k4_scales(fit.scale, fit.min, block->scales);
+    for (int i = 0; i < SUPER; i++) {
+        put_nibble(block->qs, i, fit.level[i]);
     }
 }
+TND_QUANTIZE_BLOCKS_WEIGHTED(Q4_K, q4_k, SUPER)
 
 /* ---- Q5_K ---- */
 
-void tnd_dequantize_Q5_K(const void *src, float *dst, int64_t n)
+static void get_q5_k(const struct tnd_block_q5_k *block, float *y)
 {
-    for (int64_t b = 0; b < n / SUPER; b++) {
-        struct tnd_block_q5_k block;
-        memcpy(&block, (const char *)src + (size_t)b * sizeof(block), sizeof(block));
-        float d = tnd_f16_to_f32(block.d);
-        float dmin = tnd_f16_to_f32(block.dmin);
-        for (int i = 0; i < SUPER; i++) {
-            int group_scale;
-            int group_min;
-            tnd_k4_scale_min(block.scales, i / 32, &group_scale, &group_min);
-            float scale = d * (float)group_scale;
-            float min = dmin * (float)group_min;
-            int level = nibble(block.qs, i) + 16 * plane_bit(block.qh, i);
-            float scaled = scale * (float)level;
-            dst[b * SUPER + i] = scaled - min;
-        }
+    float d = tnd_f16_to_f32(block->d);
+    float dmin = tnd_f16_to_f32(block->dmin);
+    for (int i = 0; i < SUPER; i++) {
+        int group_scale;
+        int group_min;
+        tnd_k4_scale_min(block->scales, i / 32, &group_scale, &group_min);
+        float scale = d * (float)group_scale;
+        float min = dmin * (float)group_min;
+        int level = nibble(block->qs, i) + 16 * plane_bit(block->qh, i);
+        float scaled = scale * (float)level;
+        y[i] = scaled - min;
     }
 }
+TND_DEQUANTIZE_BLOCKS(Q5_K, q5_k, SUPER)
 
-void tnd_quantize_weighted_Q5_K(const float *src, const float *importance, void *dst, int64_t n)
+static void put_q5_k(const float *x, const float *importance, struct tnd_block_q5_k *block)
 {
-    for (int64_t b = 0; b < n / SUPER; b++) {
-        struct tnd_block_q5_k block = {0, 0, {0}, {0}, {0}};
-        struct tnd_fit fit;
-        tnd_fit_affine(src + b * SUPER, part_of(importance, b), 32, 31, 63, &fit);
-        block.d = fit.d;
-        block.dmin = fit.dmin;
-        pack_k4_scales(fit.scale, fit.min, block.scales);
-        for (int i = 0; i < SUPER; i++) {
-            put_nibble(block.qs, i, fit.level[i]);
-            put_plane_bit(block.qh, i, fit.level[i] >> 4);
-        }
-        memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
+    struct tnd_fit fit;
+    tnd_fit_affine(x, importance, 32, 31, 63, &fit);
+    block->d = fit.d;
+    block->dmin = fit.dmin;
+    pack_k4_scales(fit.scale, fit.min, block->scales);
+    for (int i = 0; i < SUPER; i++) {
+        put_nibble(block->qs, i, fit.level[i]);
+        put_plane_bit(block->qh, i, fit.level[i] >> 4);
     }
 }
+TND_QUANTIZE_BLOCKS_WEIGHTED(Q5_K, q5_k, SUPER)
 
 /* ---- Q6_K ---- */
 
-void tnd_dequantize_Q6_K(const void *src, float *dst, int64_t n)
+static void get_q6_k(const struct tnd_block_q6_k *block, float *y)
 {
-    for (int64_t b = 0; b < n / SUPER; b++) {
-        struct tnd_block_q6_k block;
-        memcpy(&block, (const char *)src + (size_t)b * sizeof(block), sizeof(block));
-        float d = tnd_f16_to_f32(block.d);
-        for (int i = 0; i < SUPER; i++) {
-            float scale = d * (float)block.scales[i / 16];
-            dst[b * SUPER + i] = scale * (float)(six_bits(&block, i) - 32);
-        }
+    float d = tnd_f16_to_f32(block->d);
+    for (int i = 0; i < SUPER; i++) {
+        float scale = d * (float)block->scales[i / 16];
+        y[i] = scale * (float)(six_bits(block, i) - 32);
     }
 }
+TND_DEQUANTIZE_BLOCKS(Q6_K, q6_k, SUPER)
 
-void tnd_quantize_weighted_Q6_K(const float *src, const float *importance, void *dst, int64_t n)
+static void put_q6_k(const float *x, const float *importance, struct tnd_block_q6_k *block)
 {
-    for (int64_t b = 0; b < n / SUPER; b++) {
-        struct tnd_block_q6_k block = {{0}, {0}, {0}, 0};
-        struct tnd_fit fit;
-        tnd_fit_symmetric(src + b * SUPER, part_of(importance, b), -32, -128, &fit);
-        block.d = fit.d;
-        for (int g = 0; g < 16; g++) {
-            block.scales[g] = (int8_t)fit.scale[g];
-        }
-        for (int i = 0; i < SUPER; i++) {
-            int level = fit.level[i] + 32;
-            uint8_t *low = &block.ql[i / 128 * 64 + i % 64];
-            *low = (uint8_t)(*low | (level & 15) << (i % 128 / 64 * 4));
-            put_two_bits(block.qh, i, level >> 4);
-        }
-        memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
+    struct tnd_fit fit;
+    tnd_fit_symmetric(x, importance, -32, -128, &fit);
+    block->d = fit.d;
+    for (int g = 0; g < 16; g++) {
+        block->scales[g] = (int8_t)fit.scale[g];
+    }
+    for (int i = 0; i < SUPER; i++) {
+        int level = fit.level[i] + 32;
+        uint8_t *low = &block->ql[i / 128 * 64 + i % 64];
+        *low = (uint8_t)(*low | (level & 15) << (i % 128 / 64 * 4));
+        put_two_bits(block->qh, i, level >> 4);
     }
 }
-
-/* ---- values that are all alike ---- */
-
-#define QUANTIZE(NAME)                                                                             \
-    void tnd_quantize_##NAME(const float *src, void *dst, int64_t n)                               \
-    {                                                                                              \
-        tnd_quantize_weighted_##NAME(src, NULL, dst, n);                                           \
-    }
-QUANTIZE(Q2_K)
-QUANTIZE(Q3_K)
-QUANTIZE(Q4_K)
-QUANTIZE(Q5_K)
-QUANTIZE(Q6_K)
+TND_QUANTIZE_BLOCKS_WEIGHTED(Q6_K, q6_k, SUPER)

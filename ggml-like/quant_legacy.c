@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Codecs of the plain types (F32, F16, BF16) and of the 32-value blocks (Q4_0, Q4_1, Q5_0, Q5_1,
  * Q8_0), in plain C. Layouts: ggml-common.h. Rounding: that of ggml's quantize_row_*_ref; the tests
- * compare with blocks of gguf-py bit for bit. Blocks in memory may lie at any address, so they are
- * copied in and out. */
+ * compare with blocks of gguf-py bit for bit. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -162,155 +161,124 @@ static void quantize_affine(const float *x, int top, uint8_t *levels, float *out
 
 /* ---- Q4_0 ---- */
 
-void tnd_dequantize_Q4_0(const void *src, float *dst, int64_t n)
+static void get_q4_0(const struct tnd_block_q4_0 *block, float *y)
 {
-    for (int64_t b = 0; b < n / BLOCK; b++) {
-        struct tnd_block_q4_0 block;
-        uint8_t levels[BLOCK];
-        memcpy(&block, (const char *)src + (size_t)b * sizeof(block), sizeof(block));
-        unpack_nibbles(block.qs, levels);
-        float d = tnd_f16_to_f32(block.d);
-        for (int i = 0; i < BLOCK; i++) {
-            dst[b * BLOCK + i] = d * (float)(levels[i] - 8);
-        }
+    uint8_t levels[BLOCK];
+    unpack_nibbles(block->qs, levels);
+    float d = tnd_f16_to_f32(block->d);
+    for (int i = 0; i < BLOCK; i++) {
+        y[i] = d * (float)(levels[i] - 8);
     }
 }
+TND_DEQUANTIZE_BLOCKS(Q4_0, q4_0, BLOCK)
 
-void tnd_quantize_Q4_0(const float *src, void *dst, int64_t n)
+static void put_q4_0(const float *x, struct tnd_block_q4_0 *block)
 {
-    for (int64_t b = 0; b < n / BLOCK; b++) {
-        struct tnd_block_q4_0 block;
-        uint8_t levels[BLOCK];
-        block.d = tnd_f32_to_f16(quantize_symmetric(src + b * BLOCK, 8, levels));
-        pack_nibbles(levels, block.qs);
-        memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
-    }
+    uint8_t levels[BLOCK];
+    block->d = tnd_f32_to_f16(quantize_symmetric(x, 8, levels));
+    pack_nibbles(levels, block->qs);
 }
+TND_QUANTIZE_BLOCKS(Q4_0, q4_0, BLOCK)
 
 /* ---- Q4_1 ---- */
 
-void tnd_dequantize_Q4_1(const void *src, float *dst, int64_t n)
+static void get_q4_1(const struct tnd_block_q4_1 *block, float *y)
 {
-    for (int64_t b = 0; b < n / BLOCK; b++) {
-        struct tnd_block_q4_1 block;
-        uint8_t levels[BLOCK];
-        memcpy(&block, (const char *)src + (size_t)b * sizeof(block), sizeof(block));
-        unpack_nibbles(block.qs, levels);
-        float d = tnd_f16_to_f32(block.d);
-        float m = tnd_f16_to_f32(block.m);
-        for (int i = 0; i < BLOCK; i++) {
-            float scaled = d * (float)levels[i];
-            dst[b * BLOCK + i] = scaled + m;
-        }
+    uint8_t levels[BLOCK];
+    unpack_nibbles(block->qs, levels);
+    float d = tnd_f16_to_f32(block->d);
+    float m = tnd_f16_to_f32(block->m);
+    for (int i = 0; i < BLOCK; i++) {
+        float scaled = d * (float)levels[i];
+        y[i] = scaled + m;
     }
 }
+TND_DEQUANTIZE_BLOCKS(Q4_1, q4_1, BLOCK)
 
-void tnd_quantize_Q4_1(const float *src, void *dst, int64_t n)
+static void put_q4_1(const float *x, struct tnd_block_q4_1 *block)
 {
-    for (int64_t b = 0; b < n / BLOCK; b++) {
-        struct tnd_block_q4_1 block;
-        uint8_t levels[BLOCK];
-        float d;
-        float m;
-        quantize_affine(src + b * BLOCK, 15, levels, &d, &m);
-        block.d = tnd_f32_to_f16(d);
-        block.m = tnd_f32_to_f16(m);
-        pack_nibbles(levels, block.qs);
-        memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
-    }
+    uint8_t levels[BLOCK];
+    float d;
+    float m;
+    quantize_affine(x, 15, levels, &d, &m);
+    block->d = tnd_f32_to_f16(d);
+    block->m = tnd_f32_to_f16(m);
+    pack_nibbles(levels, block->qs);
 }
+TND_QUANTIZE_BLOCKS(Q4_1, q4_1, BLOCK)
 
 /* ---- Q5_0 ---- */
 
-void tnd_dequantize_Q5_0(const void *src, float *dst, int64_t n)
+static void get_q5_0(const struct tnd_block_q5_0 *block, float *y)
 {
-    for (int64_t b = 0; b < n / BLOCK; b++) {
-        struct tnd_block_q5_0 block;
-        uint8_t levels[BLOCK];
-        memcpy(&block, (const char *)src + (size_t)b * sizeof(block), sizeof(block));
-        unpack_nibbles(block.qs, levels);
-        add_fifth_bits(block.qh, levels);
-        float d = tnd_f16_to_f32(block.d);
-        for (int i = 0; i < BLOCK; i++) {
-            dst[b * BLOCK + i] = d * (float)(levels[i] - 16);
-        }
+    uint8_t levels[BLOCK];
+    unpack_nibbles(block->qs, levels);
+    add_fifth_bits(block->qh, levels);
+    float d = tnd_f16_to_f32(block->d);
+    for (int i = 0; i < BLOCK; i++) {
+        y[i] = d * (float)(levels[i] - 16);
     }
 }
+TND_DEQUANTIZE_BLOCKS(Q5_0, q5_0, BLOCK)
 
-void tnd_quantize_Q5_0(const float *src, void *dst, int64_t n)
+static void put_q5_0(const float *x, struct tnd_block_q5_0 *block)
 {
-    for (int64_t b = 0; b < n / BLOCK; b++) {
-        struct tnd_block_q5_0 block;
-        uint8_t levels[BLOCK];
-        block.d = tnd_f32_to_f16(quantize_symmetric(src + b * BLOCK, 16, levels));
-        pack_nibbles(levels, block.qs);
-        pack_fifth_bits(levels, block.qh);
-        memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
-    }
+    uint8_t levels[BLOCK];
+    block->d = tnd_f32_to_f16(quantize_symmetric(x, 16, levels));
+    pack_nibbles(levels, block->qs);
+    pack_fifth_bits(levels, block->qh);
 }
+TND_QUANTIZE_BLOCKS(Q5_0, q5_0, BLOCK)
 
 /* ---- Q5_1 ---- */
 
-void tnd_dequantize_Q5_1(const void *src, float *dst, int64_t n)
+static void get_q5_1(const struct tnd_block_q5_1 *block, float *y)
 {
-    for (int64_t b = 0; b < n / BLOCK; b++) {
-        struct tnd_block_q5_1 block;
-        uint8_t levels[BLOCK];
-        memcpy(&block, (const char *)src + (size_t)b * sizeof(block), sizeof(block));
-        unpack_nibbles(block.qs, levels);
-        add_fifth_bits(block.qh, levels);
-        float d = tnd_f16_to_f32(block.d);
-        float m = tnd_f16_to_f32(block.m);
-        for (int i = 0; i < BLOCK; i++) {
-            float scaled = d * (float)levels[i];
-            dst[b * BLOCK + i] = scaled + m;
-        }
+    uint8_t levels[BLOCK];
+    unpack_nibbles(block->qs, levels);
+    add_fifth_bits(block->qh, levels);
+    float d = tnd_f16_to_f32(block->d);
+    float m = tnd_f16_to_f32(block->m);
+    for (int i = 0; i < BLOCK; i++) {
+        float scaled = d * (float)levels[i];
+        y[i] = scaled + m;
     }
 }
+TND_DEQUANTIZE_BLOCKS(Q5_1, q5_1, BLOCK)
 
-void tnd_quantize_Q5_1(const float *src, void *dst, int64_t n)
+static void put_q5_1(const float *x, struct tnd_block_q5_1 *block)
 {
-    for (int64_t b = 0; b < n / BLOCK; b++) {
-        struct tnd_block_q5_1 block;
-        uint8_t levels[BLOCK];
-        float d;
-        float m;
-        quantize_affine(src + b * BLOCK, 31, levels, &d, &m);
-        block.d = tnd_f32_to_f16(d);
-        block.m = tnd_f32_to_f16(m);
-        pack_nibbles(levels, block.qs);
-        pack_fifth_bits(levels, block.qh);
-        memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
-    }
+    uint8_t levels[BLOCK];
+    float d;
+    float m;
+    quantize_affine(x, 31, levels, &d, &m);
+    block->d = tnd_f32_to_f16(d);
+    block->m = tnd_f32_to_f16(m);
+    pack_nibbles(levels, block->qs);
+    pack_fifth_bits(levels, block->qh);
 }
+TND_QUANTIZE_BLOCKS(Q5_1, q5_1, BLOCK)
 
 /* ---- Q8_0 ---- */
 
-void tnd_dequantize_Q8_0(const void *src, float *dst, int64_t n)
+static void get_q8_0(const struct tnd_block_q8_0 *block, float *y)
 {
-    for (int64_t b = 0; b < n / BLOCK; b++) {
-        struct tnd_block_q8_0 block;
-        memcpy(&block, (const char *)src + (size_t)b * sizeof(block), sizeof(block));
-        float d = tnd_f16_to_f32(block.d);
-        for (int i = 0; i < BLOCK; i++) {
-            dst[b * BLOCK + i] = d * (float)block.qs[i];
-        }
+    float d = tnd_f16_to_f32(block->d);
+    for (int i = 0; i < BLOCK; i++) {
+        y[i] = d * (float)block->qs[i];
     }
 }
+TND_DEQUANTIZE_BLOCKS(Q8_0, q8_0, BLOCK)
 
-void tnd_quantize_Q8_0(const float *src, void *dst, int64_t n)
+static void put_q8_0(const float *x, struct tnd_block_q8_0 *block)
 {
-    for (int64_t b = 0; b < n / BLOCK; b++) {
-        struct tnd_block_q8_0 block;
-        const float *x = src + b * BLOCK;
-        float d = fabsf(signed_extreme(x)) / 127.0f;
-        float id = inverse(d);
-        block.d = tnd_f32_to_f16(d);
-        for (int i = 0; i < BLOCK; i++) {
-            /* roundf: halves away from zero; NaN (0 times infinity) becomes the lowest level */
-            float level = roundf(x[i] * id);
-            block.qs[i] = (int8_t)to_level(level, -127, 127);
-        }
-        memcpy((char *)dst + (size_t)b * sizeof(block), &block, sizeof(block));
+    float d = fabsf(signed_extreme(x)) / 127.0f;
+    float id = inverse(d);
+    block->d = tnd_f32_to_f16(d);
+    for (int i = 0; i < BLOCK; i++) {
+        /* roundf: halves away from zero; NaN (0 times infinity) becomes the lowest level */
+        float level = roundf(x[i] * id);
+        block->qs[i] = (int8_t)to_level(level, -127, 127);
     }
 }
+TND_QUANTIZE_BLOCKS(Q8_0, q8_0, BLOCK)

@@ -26,7 +26,6 @@ struct tnd_exec {
     _Atomic uint32_t execution; /* bits of enum tandem_execution; nothing else depends on it */
     pthread_mutex_t lock;       /* guards the members below; nothing is locked or called inside */
     struct tnd_run *idle;       /* last one used first: its memory is the warmest */
-    size_t bytes;               /* of all runs, idle or not, as of the end of their last run */
 };
 
 enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry *registry,
@@ -112,10 +111,9 @@ static struct tnd_run *take_run(struct tnd_exec *exec)
     return run;
 }
 
-static void put_run(struct tnd_exec *exec, struct tnd_run *run, size_t bytes_before)
+static void put_run(struct tnd_exec *exec, struct tnd_run *run)
 {
     pthread_mutex_lock(&exec->lock);
-    exec->bytes += tnd_run_bytes(run) - bytes_before; /* wraps rightly when it shrank */
     run->next_idle = exec->idle;
     exec->idle = run;
     pthread_mutex_unlock(&exec->lock);
@@ -247,7 +245,6 @@ enum tandem_status tnd_exec_run(struct tnd_exec *exec, struct tandem_graph *grap
     if (run == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "exec", 0, 0, "exec: out of memory for a run");
     }
-    size_t bytes_before = tnd_run_bytes(run);
     if (options == NULL) {
         options = &no_options;
     }
@@ -261,7 +258,7 @@ enum tandem_status tnd_exec_run(struct tnd_exec *exec, struct tandem_graph *grap
         *options->out_failure = (struct tnd_exec_failure){TND_FAILURE_NONE, 0, true, -1};
     }
     enum tandem_status status = run_graph(exec, run, graph, plan, options, error);
-    put_run(exec, run, bytes_before);
+    put_run(exec, run);
     return status;
 }
 
@@ -358,13 +355,4 @@ void tnd_exec_drop_orphans(struct tnd_exec *exec)
 int tnd_exec_mirror_count(struct tnd_exec *exec)
 {
     return tnd_mirrors_count(exec->mirrors);
-}
-
-size_t tnd_exec_bytes(const struct tnd_exec *exec)
-{
-    struct tnd_exec *unlocked = (struct tnd_exec *)exec; /* the mutex is no part of the value */
-    pthread_mutex_lock(&unlocked->lock);
-    size_t bytes = exec->bytes;
-    pthread_mutex_unlock(&unlocked->lock);
-    return bytes;
 }

@@ -112,7 +112,5 @@ bool tnd_exec_is_part_refused(struct tnd_exec *exec, int slot, const struct tand
 int tnd_exec_mirror_count(struct tnd_exec *exec);
 /** As tnd_mirrors_drop_orphans. */
 void tnd_exec_drop_orphans(struct tnd_exec *exec);
-/** Bytes held in the buffer cache. */
-size_t tnd_exec_bytes(const struct tnd_exec *exec);
 
 #endif

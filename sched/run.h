@@ -171,7 +171,6 @@ void tnd_run_wait_end(struct tnd_run *run, const struct tnd_run_wait *wait);
 
 /** Makes room for run->steps on `n_workers` workers. Errors: MEMORY, OVERFLOW. */
 enum tandem_status tnd_run_reserve(struct tnd_run *run, int n_workers, struct tandem_error *error);
-size_t tnd_run_bytes(const struct tnd_run *run);
 /** Runs all groups on up to `n_workers` workers; devices are drained when it returns. `out_failure`
  *  says which backend failed. */
 enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers,

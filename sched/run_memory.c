@@ -100,11 +100,6 @@ enum tandem_status tnd_run_reserve(struct tnd_run *run, int n_workers, struct ta
     return TANDEM_OK;
 }
 
-size_t tnd_run_bytes(const struct tnd_run *run)
-{
-    return run->intermediates.held + run->workspace.held + run->scratch.held;
-}
-
 struct tnd_run *tnd_run_new(struct tnd_pool *pool)
 {
     struct tnd_run *run = tnd_calloc(1, sizeof(*run));

@@ -47,25 +47,19 @@ static bool same_core(const struct tnd_cpu_row *a, const struct tnd_cpu_row *b)
     return a->package == b->package && a->core == b->core;
 }
 
-/* Different values of a member among rows; `allowed_only` looks at those alone. */
+/* Different values of a member among the rows that are allowed. */
 static int count_values(const struct tnd_cpu_rows *rows,
-                        int (*value)(const struct tnd_cpu_row *row), bool allowed_only)
+                        int (*value)(const struct tnd_cpu_row *row))
 {
     int n_values = 0;
     for (int i = 0; i < rows->n; i++) {
-        bool is_new = rows->row[i].is_allowed || !allowed_only;
+        bool is_new = rows->row[i].is_allowed;
         for (int j = 0; j < i && is_new; j++) {
-            is_new = (allowed_only && !rows->row[j].is_allowed) ||
-                     value(&rows->row[j]) != value(&rows->row[i]);
+            is_new = !rows->row[j].is_allowed || value(&rows->row[j]) != value(&rows->row[i]);
         }
         n_values += is_new;
     }
     return n_values;
-}
-
-static int package_of(const struct tnd_cpu_row *row)
-{
-    return row->package;
 }
 
 static int node_of(const struct tnd_cpu_row *row)
@@ -226,9 +220,8 @@ void tnd_topology_fill(struct tnd_cpu_rows *rows, double quota_cpus, struct tnd_
     out->hash = hash_rows(rows);
     out->threads_per_core = 1;
     count_cores(rows, out);
-    out->n_packages = count_values(rows, package_of, true);
-    out->n_numa_nodes = count_values(rows, node_of, true);
-    out->n_core_kinds = count_values(rows, rank_of, true);
+    out->n_numa_nodes = count_values(rows, node_of);
+    out->n_core_kinds = count_values(rows, rank_of);
     qsort(rows->row, (size_t)rows->n, sizeof(rows->row[0]), by_placing);
     place(rows, out);
     out->l1d_bytes = rows->l1d_bytes;
@@ -325,32 +318,4 @@ int tnd_topology_fast_cores(const struct tnd_topology *topology)
         n += topology->kind[i] == topology->kind[0];
     }
     return n;
-}
-
-enum tandem_status tnd_topology_read_xml(const char *path, struct tnd_topology *out_topology,
-                                         struct tandem_error *error)
-{
-#ifdef TND_HAVE_HWLOC
-    struct tnd_cpu_rows *rows = tnd_calloc(1, sizeof(*rows));
-    if (rows == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, path, 0, 0, "topology: out of memory");
-    }
-    if (access(path, R_OK) != 0) {
-        tnd_free(rows);
-        return tnd_error_set(error, TANDEM_E_FILE, path, 0, 0, "topology: %s cannot be read", path);
-    }
-    if (!tnd_topology_rows_from_hwloc(path, NULL, rows) || rows->n == 0) {
-        tnd_free(rows);
-        return tnd_error_set(error, TANDEM_E_FORMAT, path, 0, 0,
-                             "topology: %s is no hwloc XML file with CPUs in it", path);
-    }
-    tnd_topology_fill(rows, 0, out_topology);
-    out_topology->from_hwloc = true;
-    tnd_free(rows);
-    return TANDEM_OK;
-#else
-    (void)out_topology;
-    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, path, 0, 0,
-                         "topology: this build has no hwloc, it cannot read %s", path);
-#endif
 }

@@ -16,7 +16,6 @@ enum { TND_MAX_CPUS = 1024, TND_MAX_NODES = 64 };
 struct tnd_topology {
     int n_cpus;  /* logical CPUs that this process may use */
     int n_cores; /* physical cores among them */
-    int n_packages;
     int n_numa_nodes;
     int n_core_kinds;          /* 1 unless hybrid */
     int threads_per_core;      /* largest SMT width */
@@ -43,9 +42,6 @@ int tnd_topology_fast_cores(const struct tnd_topology *topology);
 /** Reads this machine. Never fails for want of information: what is unknown is 0 or 1. Errors:
  *  MEMORY. */
 enum tandem_status tnd_topology_read(struct tnd_topology *out_topology, struct tandem_error *error);
-/** Reads a recorded hwloc XML file instead (tests, replay). UNSUPPORTED_BUILD without hwloc. */
-enum tandem_status tnd_topology_read_xml(const char *path, struct tnd_topology *out_topology,
-                                         struct tandem_error *error);
 /** Shares the cores out to `n_nodes` NUMA nodes that the machine does not have, neighbours
  *  together, at most one node a core; their memory is that of the first real node. For tests, and
  *  to try out what a machine of several nodes does. The hash stays. */

@@ -90,15 +90,11 @@ static enum tandem_status read_machine(struct reading *r, struct tandem_error *e
 {
     struct tnd_machine one = {.name = ""};
     char key[KEY];
-    bool more = true;
-    TND_TRY(tnd_json_take(&r->json, '{', error));
-    for (int64_t i = 0; more; i++) {
-        TND_TRY(tnd_json_more(&r->json, '}', i, &more, error));
-        if (more) {
-            TND_TRY(tnd_json_key(&r->json, key, sizeof(key), error));
-            TND_TRY(read_member(r, key, &one, error));
-        }
+    struct tnd_json_walk walk = {.json = &r->json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
+        TND_TRY(read_member(r, key, &one, error));
     }
+    TND_TRY(walk.status);
     if (one.name[0] == '\0' || one.table[0] == '\0') {
         return wrong(r, "a machine needs a name and a table:", one.name, error);
     }
@@ -137,15 +133,11 @@ static enum tandem_status read_link(struct reading *r, struct tandem_error *erro
 {
     struct told_link one = {.latency_us = -1};
     char key[KEY];
-    bool more = true;
-    TND_TRY(tnd_json_take(&r->json, '{', error));
-    for (int64_t i = 0; more; i++) {
-        TND_TRY(tnd_json_more(&r->json, '}', i, &more, error));
-        if (more) {
-            TND_TRY(tnd_json_key(&r->json, key, sizeof(key), error));
-            TND_TRY(read_link_member(r, key, &one, error));
-        }
+    struct tnd_json_walk walk = {.json = &r->json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
+        TND_TRY(read_link_member(r, key, &one, error));
     }
+    TND_TRY(walk.status);
     if (one.latency_us < 0 || one.gbit_s <= 0) {
         return wrong(r, "a link needs latency_us and gbit_s:", one.from, error);
     }
@@ -173,15 +165,11 @@ static enum tandem_status
 read_list(struct reading *r, enum tandem_status (*item)(struct reading *, struct tandem_error *),
           struct tandem_error *error)
 {
-    bool more = true;
-    TND_TRY(tnd_json_take(&r->json, '[', error));
-    for (int64_t i = 0; more; i++) {
-        TND_TRY(tnd_json_more(&r->json, ']', i, &more, error));
-        if (more) {
-            TND_TRY(item(r, error));
-        }
+    struct tnd_json_walk walk = {.json = &r->json, .error = error};
+    while (tnd_json_next_item(&walk)) {
+        TND_TRY(item(r, error));
     }
-    return TANDEM_OK;
+    return walk.status;
 }
 
 static enum tandem_status read_key(struct reading *r, const char *key, struct tandem_error *error)
@@ -222,15 +210,11 @@ static enum tandem_status close_links(struct reading *r, struct tandem_error *er
 static enum tandem_status read_file(struct reading *r, struct tandem_error *error)
 {
     char key[KEY];
-    bool more = true;
-    TND_TRY(tnd_json_take(&r->json, '{', error));
-    for (int64_t i = 0; more; i++) {
-        TND_TRY(tnd_json_more(&r->json, '}', i, &more, error));
-        if (more) {
-            TND_TRY(tnd_json_key(&r->json, key, sizeof(key), error));
-            TND_TRY(read_key(r, key, error));
-        }
+    struct tnd_json_walk walk = {.json = &r->json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
+        TND_TRY(read_key(r, key, error));
     }
+    TND_TRY(walk.status);
     TND_TRY(tnd_json_end(&r->json, error));
     if (r->out.n == 0) {
         return wrong(r, "no machine in the list", "machines", error);

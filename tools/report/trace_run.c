@@ -100,15 +100,10 @@ static enum tandem_status read_event(struct reading *r, struct tandem_error *err
     struct tnd_trace_event event = {.name = ""};
     char key[64], phase[8] = "", lane[TND_TRACE_LANE] = "?";
     double begin_us = NAN, took_us = NAN, process = 0;
-    bool is_integer, more;
+    bool is_integer;
     int64_t integer;
-    TND_TRY(tnd_json_take(&r->json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(&r->json, '}', i, &more, error));
-        if (!more) {
-            break;
-        }
-        TND_TRY(tnd_json_key(&r->json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = &r->json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         double *number = strcmp(key, "ts") == 0    ? &begin_us
                          : strcmp(key, "dur") == 0 ? &took_us
                          : strcmp(key, "pid") == 0 ? &process
@@ -125,6 +120,7 @@ static enum tandem_status read_event(struct reading *r, struct tandem_error *err
             TND_TRY(tnd_json_skip(&r->json, error));
         }
     }
+    TND_TRY(walk.status);
     if (strcmp(phase, "X") != 0) {
         return TANDEM_OK; /* names of processes and the like */
     }
@@ -139,29 +135,19 @@ static enum tandem_status read_event(struct reading *r, struct tandem_error *err
 
 static enum tandem_status read_events(struct reading *r, struct tandem_error *error)
 {
-    bool more;
-    TND_TRY(tnd_json_take(&r->json, '[', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(&r->json, ']', i, &more, error));
-        if (!more) {
-            return TANDEM_OK;
-        }
+    struct tnd_json_walk walk = {.json = &r->json, .error = error};
+    while (tnd_json_next_item(&walk)) {
         TND_TRY(read_event(r, error));
     }
+    return walk.status;
 }
 
 static enum tandem_status read_file(struct reading *r, struct tandem_error *error)
 {
     char key[64];
-    bool more;
     bool found = false;
-    TND_TRY(tnd_json_take(&r->json, '{', error));
-    for (int64_t i = 0;; i++) {
-        TND_TRY(tnd_json_more(&r->json, '}', i, &more, error));
-        if (!more) {
-            break;
-        }
-        TND_TRY(tnd_json_key(&r->json, key, sizeof(key), error));
+    struct tnd_json_walk walk = {.json = &r->json, .error = error};
+    while (tnd_json_next_member(&walk, key, sizeof(key))) {
         if (!found && strcmp(key, "traceEvents") == 0) {
             found = true;
             TND_TRY(read_events(r, error));
@@ -169,6 +155,7 @@ static enum tandem_status read_file(struct reading *r, struct tandem_error *erro
             TND_TRY(tnd_json_skip(&r->json, error));
         }
     }
+    TND_TRY(walk.status);
     TND_TRY(tnd_json_end(&r->json, error));
     return found ? TANDEM_OK : wrong(r, "no traceEvents, expected a file of TANDEM_TRACE", error);
 }
