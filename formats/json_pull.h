@@ -44,7 +44,7 @@ enum tandem_status tnd_json_skip(struct tnd_json *json, struct tandem_error *err
  *      while (tnd_json_next_member(&walk, key, sizeof(key))) {
  *          TND_TRY(tnd_json_skip(json, error));
  *      }
- *      return walk.status; (false came of an error as of the end) */
+ *      return walk.status; // OK at the end, else what failed */
 struct tnd_json_walk {
     struct tnd_json *json;
     struct tandem_error *error;

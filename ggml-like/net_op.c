@@ -46,7 +46,8 @@ tnd_net_kernel_fn tnd_net_kernel(enum tnd_net_op op)
 size_t tnd_kernel_scratch(enum tnd_net_op op, const struct tnd_net_params *params,
                           const struct tnd_dims *const in[2])
 {
-    if (tnd_dims_values(in[0]) == 0 && op != TND_NET_RECURRENT) { /* (that has states, anyway) */
+    if (tnd_dims_values(in[0]) == 0 &&
+        op != TND_NET_RECURRENT) { /* (without steps it still has states) */
         return 0;
     }
     switch (op) {

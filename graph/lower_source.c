@@ -63,7 +63,7 @@ static const struct tnd_work_source *keep_source(struct tnd_lowering *l,
     struct tnd_arena *arena = &l->out->arena;
     struct tnd_work_source *source =
         tnd_arena_alloc(arena, sizeof(*source), _Alignof(struct tnd_work_source));
-    const size_t n = text->n + 8 - text->n % 8; /* words, which end with a 0 at least */
+    const size_t n = text->n + 8 - text->n % 8; /* whole words, to hash them; the last byte is 0 */
     char *copy = tnd_arena_alloc(arena, n, 1);
     if (source == NULL || copy == NULL) {
         return NULL;

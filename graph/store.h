@@ -35,7 +35,7 @@ struct tnd_store_recipe {
     int n_in;
     enum tandem_dtype type;
     struct tnd_dims shape;
-    bool is_late; /* it cannot fail: tnd_store_derive leaves it to tnd_array_fill */
+    bool is_late; /* computing it cannot fail, and is left to tnd_array_fill */
 };
 
 struct tnd_store *tnd_store_new(void);

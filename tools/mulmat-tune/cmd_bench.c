@@ -96,7 +96,7 @@ static bool show_progress(void *user, const struct tnd_bench_progress *progress)
                         ? 100 * progress->total.spread_us / progress->total.median_us
                         : 0;
     const double left_s =
-        progress->left_s > 0 ? progress->left_s : 0; /* a cell ends when it does */
+        progress->left_s > 0 ? progress->left_s : 0; /* the last cell may take longer */
     double all_s = progress->elapsed_s + left_s;
     bool is_time = progress->trials == 1 || progress->elapsed_s - display->shown_s >= 5 ||
                    progress->elapsed_s - display->shown_s >= 0.05 * all_s;

@@ -104,8 +104,8 @@ double tnd_cli_seconds(void);
 bool tnd_cli_is_folder(const char *path);
 /** Median of n values, which are sorted by it; 0 when n is 0. */
 double tnd_cli_median(double *values, int n);
-/** The same, and an interval that holds the median with 95 %: from six values on by their ranks,
- *  below that the least and the largest; all 0 of no values. */
+/** Median of n values, which are sorted by it, and its confidence interval of 95 %: from six values
+ *  on by their ranks, of fewer the least and the largest; all 0 when n is 0. */
 double tnd_cli_median_between(double *values, int n, double *out_low, double *out_high);
 
 int tnd_cmd_run(int argc, char **argv);

@@ -27,10 +27,10 @@ static const struct cell cells[] = {{8, 0.15}, {32, 0.2}, {128, 0.4}, {0, 0.25}}
 #define MAX_ROUNDS     9
 /* unless they take much longer than the budget */
 #define MIN_ROUNDS     3
-/* with those that tell whether the plan gains: rounds, and times the budget */
+/* with rounds of the plan and the baselines close to it alone; the budget, multiplied */
 #define MOST_ROUNDS    48
 #define MOST_BUDGETS   3.0
-#define SURE_ROUNDS    9 /* of fewer, a lead below one over their number is not believed */
+#define SURE_ROUNDS    9 /* of n fewer ones, leads below 1 / n are not believed */
 
 struct demo {
     bool quick;
@@ -110,7 +110,7 @@ static enum tandem_status measure_once(struct demo *demo, int cell, int candidat
                                 is_counted ? GENERATED : 1, speed, error);
 }
 
-/* Gain of the plan over the way that it gains least over, of first .. end-1. */
+/* The least gain of the plan over the candidates first .. end-1. */
 static struct tnd_speed_ratio gain_over(const struct demo *demo, int cell, int first, int end)
 {
     const struct tnd_speed *speeds = demo->speeds[cell];
