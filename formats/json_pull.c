@@ -30,7 +30,8 @@ char tnd_json_peek(struct tnd_json *json)
     return json->at < json->end ? *json->at : '\0';
 }
 
-enum tandem_status tnd_json_take(struct tnd_json *json, char c, struct tandem_error *error)
+/* Takes one byte that must stand there. */
+static enum tandem_status take(struct tnd_json *json, char c, struct tandem_error *error)
 {
     const char expected[] = {'\'', c, '\'', '\0'};
     if (tnd_json_peek(json) != c) {
@@ -134,7 +135,7 @@ enum tandem_status tnd_json_pull_string(struct tnd_json *json, char *out, size_t
                                         struct tandem_error *error)
 {
     size_t n = 0;
-    TND_TRY(tnd_json_take(json, '"', error));
+    TND_TRY(take(json, '"', error));
     while (json->at < json->end && *json->at != '"') {
         char part[4];
         size_t part_n = 0;
@@ -157,7 +158,7 @@ enum tandem_status tnd_json_pull_string(struct tnd_json *json, char *out, size_t
     if (out != NULL) {
         out[n] = '\0';
     }
-    return tnd_json_take(json, '"', error);
+    return take(json, '"', error);
 }
 
 /* ---- other values ---- */
@@ -226,14 +227,14 @@ static enum tandem_status step(struct tnd_json_walk *walk, const char *brackets,
 {
     struct tnd_json *json = walk->json;
     if (walk->n == 0) {
-        TND_TRY(tnd_json_take(json, brackets[0], walk->error));
+        TND_TRY(take(json, brackets[0], walk->error));
     }
     *out_more = tnd_json_peek(json) != brackets[1];
     if (!*out_more) {
-        return tnd_json_take(json, brackets[1], walk->error);
+        return take(json, brackets[1], walk->error);
     }
     if (walk->n > 0) {
-        TND_TRY(tnd_json_take(json, ',', walk->error));
+        TND_TRY(take(json, ',', walk->error));
     }
     walk->i = walk->n++;
     return TANDEM_OK;
@@ -257,7 +258,7 @@ bool tnd_json_next_member(struct tnd_json_walk *walk, char *key, size_t capacity
     walk->key = walk->json->at + 1;
     walk->status = tnd_json_pull_string(walk->json, key, capacity, walk->error);
     if (walk->status == TANDEM_OK) {
-        walk->status = tnd_json_take(walk->json, ':', walk->error);
+        walk->status = take(walk->json, ':', walk->error);
     }
     return walk->status == TANDEM_OK;
 }

@@ -21,8 +21,6 @@ struct tnd_json {
 
 /** The next byte that is no blank, not taken; 0 at the end. */
 char tnd_json_peek(struct tnd_json *json);
-/** Takes one byte that must stand there: '{', ':', ... Errors: FORMAT. */
-enum tandem_status tnd_json_take(struct tnd_json *json, char c, struct tandem_error *error);
 /** Takes a string, decoded to UTF-8 and terminated, of less than `capacity` bytes; a zero character
  *  is refused unless the string is passed over (`out` NULL). Errors: FORMAT, LIMIT. */
 enum tandem_status tnd_json_pull_string(struct tnd_json *json, char *out, size_t capacity,

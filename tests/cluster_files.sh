@@ -87,7 +87,7 @@ for mpi in $mpis; do
     bench "$mpi" m.gguf >"$work/out2" 2>"$work/err2"
     code=$?
     wait "$other" && [ $code -eq 0 ] && cmp -s "$work/one/m.gguf" "$models"/*-m.gguf && [ "$(find "$models" -type f | wc -l)" = 1 ] && good ||
-        bad "two at once, $mpi: $(ls "$models"; tail -5 "$work/err" "$work/err2")"
+        bad "two at once, $mpi: $(ls "$models"; tail -n 5 "$work/err" "$work/err2")"
 
     # What cannot be: one line, with the rank.
     mkdir -p "$work/one/folder"

@@ -58,9 +58,9 @@ void tnd_test_mul_run(const struct tnd_cpu_kernels *kernels, struct tandem_tenso
                                .prepared = packed};
     for (int i = 0; i < workers; i++) {
         struct tandem_error error;
-        struct stage stage = {
-            .base = {i, workers, 1, scratch, scratch_bytes, &error, stage_next, stage_barrier, 0},
-            .taken = &taken};
+        struct stage stage = {.base = {i, workers, 1, scratch, scratch_bytes, &error, stage_next,
+                                       stage_barrier, 0, NULL},
+                              .taken = &taken};
         check_status(tnd_cpu_mul_mat_run(kernels, &work, &stage.base), TANDEM_OK, NULL, &error);
     }
     tnd_guarded_free(scratch);

@@ -154,7 +154,7 @@ static void packed_weights_share_the_row_of_cpu_in_text_tables(void)
     tandem_table *table = tune_new();
     tune_add_cost(table, "cpu-packed", 20, 1);
     check_status(tandem_table_save(table, tnd_test_temp("packed.txt"), TANDEM_TABLE_TEXT, &error),
-                 TANDEM_E_TABLE, "table", &error);
+                 TANDEM_E_TABLE, "text format", &error);
     CU_ASSERT_FALSE(tnd_table_text_shares(table, &names));
     tandem_table_free(table);
     table = tune_new();

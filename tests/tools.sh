@@ -742,7 +742,7 @@ if group fit; then
     for wrong in 8,8 x 8x -1 1e99 ""; do
         try 1 "expected 1 number of GiB" fit 8B "${desktop[@]:0:2}" --device-memory "$wrong"
     done
-    try 1 "expected prompt, generation or mixed" fit 8B "${desktop[@]}" --objective fast
+    try 2 "expected prompt, generation or mixed" fit 8B "${desktop[@]}" --objective fast
     try 2 "unknown type" fit 8B "${desktop[@]}" --type q9
     try 1 "cannot open" fit no-such-file "${desktop[@]}"
     try 1 "no-such-table" fit 8B --table no-such-table.json

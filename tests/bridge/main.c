@@ -149,14 +149,14 @@ static void experts_that_are_not_there_fail_with_a_word(void)
     make_experts(&experts, TANDEM_TYPE_Q8_0, 3, 1);
     struct tensor *nodes[] = {&experts.y};
     const struct tensor ids = experts.ids;
-    int before = small_host_lines();
+    int before = small_host_errors();
     experts.numbers[ID_ROW] = EXPERTS;
     CHECK(compute(nodes, 1) == -1, "an expert too many");
     experts.numbers[ID_ROW] = 1;
     experts.ids.data = experts.numbers + MOST_M * ID_ROW - 2 * ID_ROW;
     CHECK(compute(nodes, 1) == -1, "numbers beyond the end");
     experts.ids = ids;
-    CHECK(small_host_lines() == before + 2, "%d lines", small_host_lines() - before);
+    CHECK(small_host_errors() == before + 2, "%d errors", small_host_errors() - before);
     CHECK(compute(nodes, 1) == 0, "%s", small_host_last_line());
 #define REFUSES(change)                                                                            \
     do {                                                                                           \
@@ -360,7 +360,7 @@ static void pointers_outside_of_buffers_fail_with_a_word(void)
     struct tensor x = matrix(TANDEM_TYPE_F32, K, 1, activations, 0);
     struct tensor y = product(&w, &x, activations, Y_AT);
     struct tensor *nodes[] = {&y};
-    int before = small_host_lines();
+    int before = small_host_errors();
     w.data = (char *)w.data + 4;
     CHECK(compute(nodes, 1) == -1, "weights beyond the end");
     w.data = NULL;
@@ -368,7 +368,7 @@ static void pointers_outside_of_buffers_fail_with_a_word(void)
     w = matrix(TANDEM_TYPE_F32, K, N, buffer, 0);
     x.data = (char *)x.data - 64;
     CHECK(compute(nodes, 1) == -1, "activations before the beginning");
-    CHECK(small_host_lines() == before + 3, "%d lines", small_host_lines() - before);
+    CHECK(small_host_errors() == before + 3, "%d errors", small_host_errors() - before);
     small_host_free(buffer);
 }
 
@@ -484,9 +484,9 @@ static void verdicts_know_when_measuring_is_over(void)
 
 /* ---- devices ---- */
 
-/* A device is open, and what the log says in the end is what SMALL_HOST_DEVICE expects: that it was
- * left where the table has it as faster than it is. */
-static void a_device_serves_as_long_as_it_wins(const char *last_line)
+/* A device is open, and the log has what SMALL_HOST_DEVICE expects: that it was left where the
+ * table has it as faster than it is. */
+static void a_device_serves_as_long_as_it_wins(const char *line)
 {
     enum { M = 64, USES = 24 };
     struct tensor w = matrix(TANDEM_TYPE_Q4_0, K, N, NULL, 0);
@@ -499,14 +499,14 @@ static void a_device_serves_as_long_as_it_wins(const char *last_line)
     struct tensor *nodes[] = {&y};
     fill(x.data, (int64_t)K * M);
     CHECK(device->supports_op(device, &y), "takes it");
-    CHECK(strstr(small_host_last_line(), "computes by opencl, too") != NULL, "%s",
-          small_host_last_line());
+    CHECK(strstr(small_host_all_lines(), "computes by opencl, too") != NULL, "%s",
+          small_host_all_lines());
     for (int i = 0; i < USES; i++) {
         memset(y.data, 0xff, sizeof(float) * N * M);
         CHECK(compute(nodes, 1) == 0, "%s", small_host_last_line());
         CHECK(error_of(&y) < 2e-4, "use %d: %g", i, error_of(&y));
     }
-    CHECK(strstr(small_host_last_line(), last_line) != NULL, "%s", small_host_last_line());
+    CHECK(strstr(small_host_all_lines(), line) != NULL, "%s", small_host_all_lines());
     small_host_free(buffer); /* the device's copy goes, too */
 }
 

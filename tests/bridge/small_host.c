@@ -23,7 +23,9 @@ struct context {
 };
 
 static char last_line[512];
-static int n_lines;
+static char all_lines[1 << 16];
+static size_t n_all;
+static int n_errors;
 
 /* ---- what the bridge calls ---- */
 
@@ -421,12 +423,16 @@ int ggml_backend_buffer_init_tensor(struct buffer *buffer, struct tensor *tensor
 
 void ggml_log_internal(int level, const char *format, ...)
 {
+    enum { LOG_ERROR = 4 };
     va_list arguments;
-    (void)level;
     va_start(arguments, format);
     (void)vsnprintf(last_line, sizeof(last_line), format, arguments);
     va_end(arguments);
-    n_lines++;
+    const size_t room = sizeof(all_lines) - 1 - n_all;
+    const size_t n = strlen(last_line) < room ? strlen(last_line) : room;
+    memcpy(all_lines + n_all, last_line, n);
+    n_all += n;
+    n_errors += level == LOG_ERROR;
 }
 
 /* ---- for the tests ---- */
@@ -436,9 +442,14 @@ const char *small_host_last_line(void)
     return last_line;
 }
 
-int small_host_lines(void)
+const char *small_host_all_lines(void)
 {
-    return n_lines;
+    return all_lines;
+}
+
+int small_host_errors(void)
+{
+    return n_errors;
 }
 
 struct tensor small_host_tensor(int type, const int64_t *ne, struct buffer *buffer, size_t offset)

@@ -149,9 +149,11 @@ struct reg {
 struct buft *ggml_backend_cpu_buffer_type(void);
 /** Loads a backend as ggml does: its score, its registration, its API version; NULL: refused. */
 struct reg *small_host_load(const char *path);
-/** The newest line of the host's log, and how many there were. */
+/** The newest line of the host's log. */
 const char *small_host_last_line(void);
-int small_host_lines(void);
+/** What the host was told so far, and how often as an error. */
+const char *small_host_all_lines(void);
+int small_host_errors(void);
 /** A tensor of the host's over memory of a buffer, from `offset` on. */
 struct tensor small_host_tensor(int type, const int64_t *ne, struct buffer *buffer, size_t offset);
 /** As ggml_backend_tensor_alloc: a tensor is placed at `data`, which is in `buffer`. */
