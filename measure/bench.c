@@ -326,7 +326,7 @@ static enum tandem_status measure_ops(struct tnd_sweep *sweep, bool with_devices
     if (options->pool == NULL || options->profile != NULL) {
         return TANDEM_OK;
     }
-    double room_s = isinf(sweep->budget_s) ? 0 : TND_BENCH_FEW_SHARE * sweep->budget_s;
+    double room_s = isinf(sweep->budget_s) ? 0 : TND_BENCH_FEW_SHARE * sweep->budget_s / 2;
     TND_TRY(tnd_measure_ops(&options->measure, options->thread_counts, options->n_thread_counts,
                             room_s, sweep->when, sweep->table, sweep->error));
     for (int slot = 1; slot < tnd_registry_count(options->measure.registry); slot++) {

@@ -326,9 +326,9 @@
 /* What measuring the peaks of the CPU takes at most. Unit: s. Why: five units on two or three
  * thread counts, a dozen runs each. Test: none. */
 #define TND_BENCH_PEAKS_S            1.0
-/* Of the budget for peaks, for operations beside matrix products, and for slow-downs of backends
- * beside each other; twice for hand-offs, and for checking results; four times for transfers.
- * Unit: share. Why: a few numbers each. Test: none. */
+/* Of the budget for peaks, and for slow-downs of backends beside each other; half for operations
+ * beside matrix products; twice for hand-offs, and for checking results; four times for
+ * transfers. Unit: share. Why: a few numbers each. Test: none. */
 #define TND_BENCH_FEW_SHARE          0.05
 /* Largest transfer that is measured when time is short. Unit: bytes. Why: latency is known then,
  * bandwidth nearly. Test: none. */

@@ -205,7 +205,6 @@ static bool can_write(const char *path, struct tandem_error *why)
     return true;
 }
 
-/* Whether the file may be written. Asked before measuring, not after. */
 /* Whether this machine's own table has a place; `why` says what is wrong with it. */
 static bool has_own_place(struct tandem_error *why)
 {
@@ -214,7 +213,7 @@ static bool has_own_place(struct tandem_error *why)
            tnd_file_make_folders(own, why) == TANDEM_OK && can_write(own, why);
 }
 
-/* Before anything is measured, which takes its time. */
+/* Whether the files may be written: asked before measuring, not after. */
 static bool may_write(const struct request *request)
 {
     struct tandem_error why = {0};
