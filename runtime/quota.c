@@ -14,9 +14,9 @@
 #include "base/cgroup.h"
 
 #define LOOK_NS UINT64_C(1000000000)
-/* A number of threads stays while what others leave is nearer to it than this: a program that keeps
- * half a CPU busy would change it at every second look. One that keeps a CPU of two busy beside two
- * threads leaves 1.33, which is farther than this from 2. */
+/* The number of threads stays while the CPUs that others leave differ from it by less than this.
+ * Unit: CPUs. Why: a program that keeps half a CPU busy would change the number at every second
+ * look; one that keeps a CPU of two busy beside two threads leaves 1.33, which must change it. */
 #define STAYS   0.6
 
 /* ---- other programs ---- */

@@ -27,10 +27,10 @@ static const struct cell cells[] = {{8, 0.15}, {32, 0.2}, {128, 0.4}, {0, 0.25}}
 #define MAX_ROUNDS     9
 /* unless they take much longer than the budget */
 #define MIN_ROUNDS     3
-/* with rounds of the plan and the baselines close to it alone; the budget, multiplied */
+/* where it is not clear who is faster: rounds in all, and time as a multiple of the budget */
 #define MOST_ROUNDS    48
 #define MOST_BUDGETS   3.0
-#define SURE_ROUNDS    9 /* of n fewer ones, leads below 1 / n are not believed */
+#define SURE_ROUNDS    9 /* after n rounds, fewer than these, a lead below 1 / n may be chance */
 
 struct demo {
     bool quick;
