@@ -36,7 +36,8 @@ struct tnd_bench_summary {
     int lines, unknown;        /* profiles x thread counts x weights; those without any cell */
     double median_uncertainty; /* of the times, and of what lies between them; a fraction */
     double elapsed_s;
-    bool is_certain; /* nothing was left that is worth measuring */
+    double prepared_s; /* of elapsed_s, before the first cell */
+    bool is_certain;   /* nothing was left that is worth measuring */
 };
 
 struct tnd_bench_options {

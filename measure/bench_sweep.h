@@ -45,8 +45,9 @@ struct tnd_sweep {
     struct tnd_adapt *adapt;
     int64_t when; /* seconds since 1970, the same for all cells of a sweep */
     uint64_t begin_ns;
-    double budget_s; /* INFINITY: none */
-    double trial_s;  /* a trial repeats short products this long */
+    double budget_s;   /* INFINITY: none */
+    double prepared_s; /* when the first cell began */
+    double trial_s;    /* a trial repeats short products this long */
     int64_t most_m;
     int n_groups, n_lines;
     struct tnd_bench_group *groups;

@@ -26,7 +26,7 @@ tools/dev/gpu_day.sh nonsense >"$work/said" 2>&1
 expect "usage:" "$work/said"
 
 mkdir "$work/none"
-OCL_ICD_VENDORS=$work/none/ timeout 120 tools/dev/gpu_day.sh >"$work/said" 2>&1
+OCL_ICD_VENDORS=$work/none/ timeout 300 tools/dev/gpu_day.sh >"$work/said" 2>&1
 expect "| 1 machine | good |" "$OUT/summary.md"
 for step in "3 devices" "4 suites" "8 bench" "10 streaming" "11 experts" "12 report"; do
     expect "| $step | absent |" "$OUT/summary.md"
@@ -39,7 +39,7 @@ expect "logs/devices.log" "$work/list"
 [ "$(find "$OUT" | wc -l)" -le 9 ] && passed=$((passed + 1)) || failed=$((failed + 1))
 
 if "$BUILD/mulmat-tune" devices --json | grep -q '"index": 0'; then
-    timeout 120 tools/dev/gpu_day.sh 3,8-9,11 >"$work/said" 2>&1
+    timeout 300 tools/dev/gpu_day.sh 3,8-9,11 >"$work/said" 2>&1
     expect "| 8 bench | good |" "$OUT/summary.md"
     expect "| 9 ways | good |" "$OUT/summary.md"
     expect "of the best of cpu device" "$OUT/summary.md"
@@ -67,7 +67,7 @@ fi
 
 # CUDA on its stand-in, beside whatever OpenCL there is.
 if [ -e "$BUILD/fake_cuda/libcuda.so.1" ] && [ -x "$BUILD/suite_opencl-cuda" ]; then
-    LD_LIBRARY_PATH=$BUILD/fake_cuda timeout 120 tools/dev/gpu_day.sh 14 >"$work/said" 2>&1
+    LD_LIBRARY_PATH=$BUILD/fake_cuda timeout 300 tools/dev/gpu_day.sh 14 >"$work/said" 2>&1
     expect "| 14 cuda | good |" "$OUT/summary.md"
     expect "the same text on the CPU and by cuda" "$OUT/summary.md"
     expect "the same text on the CPU and by cuda+cublas" "$OUT/summary.md"

@@ -302,8 +302,8 @@
 #define TND_BENCH_BUDGET_TOLERANCE   0.002
 /* A trial takes at least. Unit: s. Why: several repeats of a product of 200 us. Test: none. */
 #define TND_BENCH_SHORTEST_TRIAL_S   0.002
-/* Of the budget for the first grid. Unit: share. Why: the rest goes where interpolation errs.
- * Test: none. */
+/* Of the budget for the first grid, on top of it where a driver compiled kernels meanwhile. Unit:
+ * share. Why: the rest goes where interpolation errs. Test: tests/gpu_day.sh. */
 #define TND_BENCH_GRID_SHARE         (1.0 / 3)
 /* Of the budget for one cell at most. Unit: share. Why: six cells at least are compared with
  * each other. Test: none. */

@@ -139,6 +139,11 @@ static void show_summary(const struct display *display, const struct request *re
     if (request->budget_s > 0) {
         tnd_say(" of %.1f s%s", request->budget_s,
                 summary->is_certain ? " (no cell is left that is worth more time)" : "");
+        if (summary->elapsed_s > request->budget_s && 2 * summary->prepared_s > request->budget_s) {
+            tnd_say(
+                ", %.1f s before the first cell (checks, and kernels that devices compile once)",
+                summary->prepared_s);
+        }
     }
     if (summary->cells > 0) {
         tnd_say("; median uncertainty %.1f %%", 100 * summary->median_uncertainty);
