@@ -88,6 +88,7 @@ if group help; then
     try 2 "unknown command 'walk'" walk
     try 2 "'model.bin' is a file, expected a command before it" model.bin
     try 2 "unknown command 'walk'" help walk
+    try 2 "'-m' is an option, expected a command before it" -m model.gguf
     "$tool" help >/dev/full 2>err
     check "a full device is noticed" [ $? -eq 1 ]
     check "and said" has "standard output cannot be written" err
@@ -113,6 +114,8 @@ if group usage; then
     try 2 "OUT.gguf is missing" synth
     try 2 "convert: IN is missing" convert
     try 2 "convert: OUT.gguf is missing" convert model.bin
+    try 2 "unknown option '--contxt' (did you mean --context?)" run model.bin --contxt 64
+    try 2 "unknown option '-ctk' (the type of keys and values is --cache)" run model.bin -ctk f16
     try 2 "-n needs a value: N" run model.bin -n
     try 2 "-n 'five': expected a whole number" run model.bin -n five
     try 2 "-temp '0.5x': expected a number" run model.bin --temp 0.5x
@@ -782,6 +785,9 @@ if group tokenize; then
     check "separated by blanks" grep -qxE '[0-9]+( [0-9]+)*' ids
     try 0 "" tokenize "${tokenizer[@]}" --bos
     check "the beginning token in front" [ "$(cat out)" = "1 $(cat ids)" ]
+    input=/dev/null
+    try 0 "" tokenize "${tokenizer[1]}" -p "$(head -1 words)"
+    check "a text of the command line" [ -n "$(cat out)" ] && check "begins the same" grep -qF "$(cut -c1-12 out)" ids
     input=ids
     try 0 "" tokenize "${tokenizer[@]}" --detokenize
     check "the text comes back" cmp out words

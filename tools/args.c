@@ -195,7 +195,9 @@ static int read_option(const struct args_command *command, const struct word *wo
 {
     const struct args_option *option = find_option(command, word);
     if (option == NULL) {
-        return wrong(command, "unknown option '%s'", word->text);
+        char hint[96];
+        args_hint(command, word->name, word->name_length, hint, sizeof(hint));
+        return wrong(command, "unknown option '%s'%s", word->text, hint);
     }
     if (option->kind == ARGS_FLAG) {
         if (word->value != NULL) {

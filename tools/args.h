@@ -5,6 +5,7 @@
 #define TND_TOOLS_ARGS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** How the tool is called in messages. */
@@ -62,6 +63,11 @@ int args_parse(const struct args_command *command, int argc, char **argv, const 
 
 /** Reads N[,N..], each within [low, high]; false for anything else. */
 bool args_read_ints(const char *text, double low, double high, struct args_ints *out);
+
+/** In parentheses, what may be meant by an option that `command` does not have: its most similar
+ *  one, or what stands for an option of llama.cpp; "" where neither is known. In args_hint.c. */
+void args_hint(const struct args_command *command, const char *name, size_t length, char *out,
+               size_t capacity);
 
 /** The exit code of a result that is not ARGS_OK. */
 int args_code(int result);

@@ -71,7 +71,9 @@ static int run_command(const struct tnd_tool *tool, int argc, char **argv)
     fprintf(stderr,
             access(name, F_OK) == 0 ? "%s: '%s' is a file, expected a command before it; see '%s "
                                       "--help'\n"
-                                    : "%s: unknown command '%s'; see '%s --help'\n",
+            : name[0] == '-' ? "%s: '%s' is an option, expected a command before it; see '%s "
+                               "--help'\n"
+                             : "%s: unknown command '%s'; see '%s --help'\n",
             tool->name, name, tool->name);
     return 2;
 }

@@ -109,6 +109,19 @@ enum tandem_status tnd_cli_read_text(const char *path, size_t limit_bytes, char 
                        : tnd_cli_error(error, TANDEM_E_LIMIT, "the text is too long", name);
 }
 
+enum tandem_status tnd_cli_take_text(const char *given, char **out_text, size_t *out_n,
+                                     struct tandem_error *error)
+{
+    if (given == NULL) {
+        return tnd_cli_read_text("-", 0, out_text, out_n, error);
+    }
+    *out_text = strdup(given);
+    *out_n = strlen(given);
+    return *out_text != NULL ? TANDEM_OK
+                             : tnd_cli_error(error, TANDEM_E_MEMORY, "no memory for the text of",
+                                             "the command line");
+}
+
 /* ---- objects ---- */
 
 enum tandem_status tnd_cli_type(const char *name, enum tandem_type *out, struct tandem_error *error)

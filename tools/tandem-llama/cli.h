@@ -100,6 +100,10 @@ enum tandem_status tnd_cli_synthesize(const char *shape, const char *type, int64
 enum tandem_status tnd_cli_read_text(const char *path, size_t limit_bytes, char **out_text,
                                      size_t *out_n, struct tandem_error *error);
 
+/** The text that -p gave, or all of standard input where it is NULL; as tnd_cli_read_text. */
+enum tandem_status tnd_cli_take_text(const char *given, char **out_text, size_t *out_n,
+                                     struct tandem_error *error);
+
 double tnd_cli_seconds(void);
 bool tnd_cli_is_folder(const char *path);
 /** Median of n values, which are sorted by it; 0 when n is 0. */

@@ -12,7 +12,7 @@
 
 struct embed {
     struct tnd_kit kit;
-    const char *pooling, *query;
+    const char *pooling, *query, *text;
     bool is_raw, is_many;
     bool is_ranked;
     float *query_vector; /* {n}, of length 1 */
@@ -137,7 +137,7 @@ static enum tandem_status open_and_work(struct embed *e, const char *path,
                  "the model scores how well a text answers a query: --query TEXT");
         return error->status = TANDEM_E_ARGUMENT;
     }
-    CLI_TRY(tnd_cli_read_text("-", 0, &text, &n, error));
+    CLI_TRY(tnd_cli_take_text(e->text, &text, &n, error));
     const enum tandem_status status = work(e, text, n, error);
     free(text);
     return status;
@@ -149,6 +149,7 @@ int tnd_cmd_embed(int argc, char **argv)
     struct tnd_kit_options *o = &e.kit.options;
     const char *path = NULL;
     const struct args_option rows[] = {
+        {"p", ARGS_STRING, &e.text, 0, 0, "TEXT", "in place of standard input"},
         {"query", ARGS_STRING, &e.query, 0, 0, "TEXT",
          "print how well each text answers it, instead of vectors"},
         {"pooling", ARGS_STRING, &e.pooling, 0, 0, "HOW", TND_POOLING_OPTION_HELP},

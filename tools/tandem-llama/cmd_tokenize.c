@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama tokenize: text on stdin to ids on stdout, or back; one text or many. */
+ * tandem-llama tokenize: text to ids, or back; one text or many. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 
 struct tokenize_options {
     const char *tokenizer;
+    const char *text;
     bool bos;
     bool prompt;
     bool special;
@@ -82,7 +83,7 @@ static int detokenize(const tandem_tokenizer *tokenizer, const struct tokenize_o
     return 0;
 }
 
-/* All of stdin, or each of its parts: lines of ids, texts that end with a zero byte. */
+/* The whole text, or each of its parts: lines of ids, texts that end with a zero byte. */
 static int work(const tandem_tokenizer *tokenizer, const struct tokenize_options *options,
                 char *text, size_t n)
 {
@@ -106,9 +107,10 @@ static int work(const tandem_tokenizer *tokenizer, const struct tokenize_options
 int tnd_cmd_tokenize(int argc, char **argv)
 {
     struct tokenize_options o = {0};
+    const char *file = NULL;
     const struct args_option rows[] = {
-        {"t", ARGS_STRING, &o.tokenizer, 0, 0, "FILE",
-         "tokenizer.model, tokenizer.json, tokenizer.bin, GGUF"},
+        {"t", ARGS_STRING, &o.tokenizer, 0, 0, "FILE", "the same as FILE"},
+        {"p", ARGS_STRING, &o.text, 0, 0, "TEXT", "in place of standard input"},
         {"bos", ARGS_FLAG, &o.bos, 0, 0, NULL, "put the beginning token in front"},
         {"prompt", ARGS_FLAG, &o.prompt, 0, 0, NULL,
          "put it in front if the tokenizer wants it, as run does"},
@@ -118,15 +120,24 @@ int tnd_cmd_tokenize(int argc, char **argv)
         {"null", ARGS_FLAG, &o.many, 0, 0, NULL,
          "many texts, each ends with a zero byte; their ids, a line each"},
     };
-    const struct args_command command = {
-        "tokenize",     "", "Text on stdin becomes ids, separated by blanks; or ids become text.",
-        CLI_ROWS(rows), 0,  0};
-    int code = args_parse(&command, argc, argv, NULL, NULL);
+    const struct args_command command = {"tokenize",
+                                         "[FILE]",
+                                         "Text on stdin becomes ids, separated by blanks; or ids "
+                                         "become text. FILE: tokenizer.model, "
+                                         "tokenizer.json, tokenizer.bin or GGUF.",
+                                         CLI_ROWS(rows),
+                                         0,
+                                         1};
+    int code = args_parse(&command, argc, argv, &file, NULL);
     if (code != ARGS_OK) {
         return args_code(code);
     }
+    if (file != NULL && o.tokenizer != NULL) {
+        return tnd_cli_usage("unexpected '%s': -t has named a tokenizer", file);
+    }
+    o.tokenizer = file != NULL ? file : o.tokenizer;
     if (o.tokenizer == NULL) {
-        return tnd_cli_usage("tokenize needs a tokenizer: -t FILE");
+        return tnd_cli_usage("tokenize needs a tokenizer: FILE");
     }
     struct tandem_error error = {0};
     tandem_tokenizer *tokenizer = NULL;
@@ -135,7 +146,7 @@ int tnd_cmd_tokenize(int argc, char **argv)
     }
     size_t n = 0;
     char *text = NULL;
-    if (tnd_cli_read_text("-", 0, &text, &n, &error) != TANDEM_OK) {
+    if (tnd_cli_take_text(o.text, &text, &n, &error) != TANDEM_OK) {
         code = tnd_cli_fail(&error);
     } else {
         code = work(tokenizer, &o, text, n);

@@ -247,7 +247,8 @@ class Runtime(Handle):
 
     Args:
         threads: of a graph; 0: one a core.
-        table: path of a timing table over this machine's own; "": none, the rule serves.
+        table: path of a timing table over this machine's own; "": none, the rule serves. One that
+            is missing, damaged or of another machine raises TandemError.
         profile: force this profile wherever it applies.
         backends: comma-separated names; default: all that are present; "auto": the CPU and those
             devices that the machine's tables have as the fastest for some product.
@@ -276,6 +277,8 @@ class Runtime(Handle):
             table_path=None if table is None else _native.FilePath().check(table, "table"),
             settings=settings, objective=Objective(objective), log_level=log_level,
             log=self._callbacks.wrap(_native.LogFn, line, None))
+        if table:
+            Table(table).close()  # the library goes on without one that it cannot read
         pointer = _native.make("runtime_open", ctypes.byref(options))
         callbacks = self._callbacks  # lines may come until it is closed
 
@@ -284,6 +287,10 @@ class Runtime(Handle):
             callbacks.raised = None
 
         self._own(pointer, free)
+        if table and self.info.table != os.fsdecode(table):
+            self.close()
+            raise TandemError(f"{os.fsdecode(table)}: none of its times hold on this machine; "
+                              "'mulmat-tune table check' says why", "TABLE_FOREIGN", os.fsdecode(table))
 
     def load(self, path: Path) -> Any:
         """Loads a model to compute it here: a Model (GGUF, safetensors, PyTorch, ...), or an

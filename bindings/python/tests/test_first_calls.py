@@ -46,6 +46,8 @@ def test_constructors_take_paths_and_objects():
             raises(ti.TandemError, "/no/such", kind, Path("/no/such"))
             raises(TypeError, "path", kind, 140000)
             raises(ValueError, "zero", kind, "a\0b")
+        raises(ti.TandemError, "/no/such", ti.Runtime, table="/no/such")
+        raises(ti.TandemError, "expected a table", ti.Runtime, table=Path(__file__))
         raises(TypeError, "expected a model", ti.Session, "x", runtime)
         raises(TypeError, "expected a model", ti.Session, 12345, runtime)
         raises(TypeError, "expected a runtime", ti.Session, small(), 1)

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ * What somebody may have meant by an option that a command does not have. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/args.h"
+
+enum { LONGEST = 32 }; /* of words that are compared; in bytes */
+
+/* llama.cpp's options, and what stands for them here. */
+static const struct {
+    const char *names, *meaning;
+} elsewhere[] = {
+    {"|m|model|", "the model's file needs no option"},
+    {"|c|ctx-size|", "the length of a text is --context"},
+    {"|prompt|", "a prompt is -p"},
+    {"|predict|n-predict|", "the number of tokens is -n"},
+    {"|b|ub|batch-size|ubatch-size|", "prompt tokens at a time are --batch"},
+    {"|ctk|ctv|cache-type-k|cache-type-v|", "the type of keys and values is --cache"},
+    {"|md|model-draft|", "the model that drafts is --draft"},
+    {"|ngl|n-gpu-layers|gpu-layers|n-cpu-moe|", "the timing table tells what a GPU computes"},
+    {"|fa|flash-attn|", "attention is fused unless --unfused is given"},
+};
+
+/* Levenshtein's distance: letters to insert, delete or replace. */
+static int distance(const char *a, int n_a, const char *b, int n_b)
+{
+    int row[LONGEST + 1];
+    for (int j = 0; j <= n_b; j++) {
+        row[j] = j;
+    }
+    for (int i = 1; i <= n_a; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n_b; j++) {
+            int least = diagonal + (a[i - 1] != b[j - 1]);
+            least = row[j] + 1 < least ? row[j] + 1 : least;
+            least = row[j - 1] + 1 < least ? row[j - 1] + 1 : least;
+            diagonal = row[j];
+            row[j] = least;
+        }
+    }
+    return row[n_b];
+}
+
+/* The option whose first name differs least: by two letters, and fewer than half, at most; or
+ * NULL. */
+static const char *nearest(const struct args_command *command, const char *name, int length,
+                           int *out_length)
+{
+    const char *found = NULL;
+    int least = LONGEST;
+    for (int i = 0; i < command->n_options; i++) {
+        const char *own = command->options[i].name;
+        const int n = (int)strcspn(own, "|");
+        if (n > 3 && n <= LONGEST) {
+            const bool begins = length >= 3 && length < n && memcmp(own, name, (size_t)length) == 0;
+            const int apart = begins ? 1 : distance(name, length, own, n);
+            if (apart < least && apart <= 2 && 2 * apart < n) {
+                least = apart;
+                found = own;
+                *out_length = n;
+            }
+        }
+    }
+    return found;
+}
+
+void args_hint(const struct args_command *command, const char *name, size_t length, char *out,
+               size_t capacity)
+{
+    char quoted[LONGEST + 3];
+    int n_found = 0;
+    out[0] = '\0';
+    if (length > LONGEST) {
+        return;
+    }
+    const char *found = nearest(command, name, (int)length, &n_found);
+    if (found != NULL) {
+        snprintf(out, capacity, " (did you mean --%.*s?)", n_found, found);
+        return;
+    }
+    snprintf(quoted, sizeof(quoted), "|%.*s|", (int)length, name);
+    for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++) {
+        if (strstr(elsewhere[i].names, quoted) != NULL &&
+            strncmp(command->operands, "MODEL", 5) == 0) {
+            snprintf(out, capacity, " (%s)", elsewhere[i].meaning);
+        }
+    }
+}
