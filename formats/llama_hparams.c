@@ -412,7 +412,8 @@ static enum tandem_status read_window(struct reader *reader, struct tandem_hpara
                                 &window);
     /* where the other layers differ by more than that, they must be known */
     const bool is_kind = reader->architecture->is_rotated_in_windows ||
-                         reader->architecture->window_freq_base != 0.0f;
+                         reader->architecture->window_freq_base != 0.0f ||
+                         reader->architecture->has_plain_windows;
     window = window > INT32_MAX ? INT32_MAX : window;
     h->window = window > 0 && (is_kind || window < h->context) ? window : 0;
     if (h->window == 0) {
@@ -441,6 +442,9 @@ static enum tandem_status read_scales(struct reader *reader, struct tandem_hpara
     const double root = a->scales_embedding ? sqrt((double)h->dim) : 1.0;
     const bool is_wide = a->wide_layers > 0 && h->layers == a->wide_layers;
     const double wide = is_wide ? 1.0 / sqrt((double)h->dim / (double)h->heads) : 0.0;
+    const double window_base = a->has_plain_windows && h->window > 0
+                                   ? read_number(reader, "rope.freq_base", 10000.0)
+                                   : (double)a->window_freq_base;
     const struct {
         const char *name;
         double otherwise;
@@ -452,7 +456,7 @@ static enum tandem_status read_scales(struct reader *reader, struct tandem_hpara
         {"attention.scale", wide, &h->attention_scale},
         {"attn_logit_softcapping", 0.0, &h->attention_cap},
         {"final_logit_softcapping", 0.0, &h->logit_cap},
-        {"rope.freq_base_swa", (double)a->window_freq_base, &h->window_freq_base},
+        {"rope.freq_base_swa", window_base, &h->window_freq_base},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         double value = read_number(reader, rows[i].name, NAN);

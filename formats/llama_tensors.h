@@ -181,6 +181,7 @@ struct tnd_llama_architecture {
     bool divides_logits;            /* logit_scale is a divisor */
     int window_period, rope_period; /* see struct tandem_hparams */
     float window_freq_base;         /* where no key says it */
+    bool has_plain_windows;         /* rope of layers with a window has the base of all, unscaled */
     int64_t wide_layers; /* with this many layers scores are scaled by 1 / sqrt(dim / heads) */
     const char *keys;    /* that other architectures must not have: "name name" */
     const char *needs;   /* those of them that must be there */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Small models of all architectures and logits behind their last token, by
  * tools/judges/golden_models.py with transformers 5.24.0.
- * X(model_type, config.json, tensors, logits, the likeliest token) */
+ * X(model_type, config.json, tensors, values, the likeliest token) */
 #ifndef TND_TESTS_ARCHITECTURES_GOLDEN_LIST_H
 #define TND_TESTS_ARCHITECTURES_GOLDEN_LIST_H
 
@@ -528,6 +528,30 @@
       "tn.q_proj.weight 24 24;model.layers.1.self_attn.v_proj.weight 8 24;model.norm.we" \
       "ight 24", \
       -0.9374612, 0.2562325, 1.614694, -0.6099212, 31) \
+    X("olmo3", \
+      "{\"attention_bias\":false,\"attention_dropout\":0.0,\"bos_token_id\":1,\"eos_token_id\":" \
+      "[2,7],\"hidden_act\":\"silu\",\"hidden_size\":24,\"intermediate_size\":64,\"layer_types\":" \
+      "[\"sliding_attention\",\"sliding_attention\"],\"max_position_embeddings\":64,\"model_ty" \
+      "pe\":\"olmo3\",\"num_attention_heads\":3,\"num_hidden_layers\":2,\"num_key_value_heads\":" \
+      "3,\"pad_token_id\":0,\"rms_norm_eps\":1e-06,\"rope_parameters\":{\"full_attention\":{\"fa" \
+      "ctor\":2.0,\"original_max_position_embeddings\":32,\"rope_theta\":500000.0,\"rope_type" \
+      "\":\"yarn\",\"truncate\":false},\"sliding_attention\":{\"rope_theta\":777.0,\"rope_type\":\"" \
+      "default\"}},\"sliding_window\":2,\"tie_word_embeddings\":false,\"vocab_size\":40}", \
+      "lm_head.weight 40 24;model.embed_tokens.weight 40 24;model.layers.0.mlp.down_pro" \
+      "j.weight 24 64;model.layers.0.mlp.gate_proj.weight 64 24;model.layers.0.mlp.up_p" \
+      "roj.weight 64 24;model.layers.0.post_attention_layernorm.weight 24;model.layers." \
+      "0.post_feedforward_layernorm.weight 24;model.layers.0.self_attn.k_norm.weight 24" \
+      ";model.layers.0.self_attn.k_proj.weight 24 24;model.layers.0.self_attn.o_proj.we" \
+      "ight 24 24;model.layers.0.self_attn.q_norm.weight 24;model.layers.0.self_attn.q_" \
+      "proj.weight 24 24;model.layers.0.self_attn.v_proj.weight 24 24;model.layers.1.ml" \
+      "p.down_proj.weight 24 64;model.layers.1.mlp.gate_proj.weight 64 24;model.layers." \
+      "1.mlp.up_proj.weight 64 24;model.layers.1.post_attention_layernorm.weight 24;mod" \
+      "el.layers.1.post_feedforward_layernorm.weight 24;model.layers.1.self_attn.k_norm" \
+      ".weight 24;model.layers.1.self_attn.k_proj.weight 24 24;model.layers.1.self_attn" \
+      ".o_proj.weight 24 24;model.layers.1.self_attn.q_norm.weight 24;model.layers.1.se" \
+      "lf_attn.q_proj.weight 24 24;model.layers.1.self_attn.v_proj.weight 24 24;model.n" \
+      "orm.weight 24", \
+      -1.05472, 0.2726767, 0.7303821, -1.635245, 5) \
     X("phi", \
       "{\"attention_dropout\":0.0,\"bos_token_id\":1,\"embd_pdrop\":0.0,\"eos_" \
       "token_id\":2,\"hidden_act\":\"relu2\",\"hidden_size\":32,\"intermediate_" \

@@ -5,7 +5,7 @@
 #define TND_TESTS_ARCHITECTURES_JUDGED_LIST_H
 
 /* clang-format off */
-#define TND_JUDGED_WITH "transformers 5.24.0, torch 2.15.0, 2026-11-28"
+#define TND_JUDGED_WITH "transformers 5.24.0, torch 2.15.0, 2026-11-29"
 #define TND_JUDGED(X) \
     X("arcee", 7, 7, 2, 397, 245, 625, 0) \
     X("bert", 7, 7, 25, 566, 169, 568, 0) \
@@ -38,6 +38,7 @@
     X("mixtral", 7, 7, 20, 858, 280, 710, 0) \
     X("modernbert", 7, 7, 8, 440, 320, 758, 0) \
     X("olmo2", 7, 7, 2, 572, 239, 585, 0) \
+    X("olmo3", 7, 7, 2, 530, 266, 593, 0) \
     X("phi", 7, 7, 2, 490, 257, 614, 0) \
     X("phi3", 7, 7, 2, 312, 273, 703, 0) \
     X("qwen2", 7, 7, 3, 483, 256, 645, 0) \

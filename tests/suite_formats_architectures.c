@@ -71,6 +71,7 @@ static void add_positions(struct tnd_text *page, const struct tnd_llama_architec
     if (a->window_freq_base > 0.0f) {
         tnd_text_printf(page, "; base %g where a layer has a window", (double)a->window_freq_base);
     }
+    tnd_text_add(page, a->has_plain_windows ? "; not scaled where a layer has a window" : "");
 }
 
 static void add_attention(struct tnd_text *page, const struct tnd_llama_architecture *a)

@@ -14,7 +14,7 @@ CLASSES = {
     "cohere": "CohereConfig", "cohere2": "Cohere2Config", "ernie4_5": "Ernie4_5Config",
     "hunyuan_v1_dense": "HunYuanDenseV1Config", "deepseek_v2": "DeepseekV2Config",
     "deepseek_v3": "DeepseekV3Config", "arcee": "ArceeConfig", "seed_oss": "SeedOssConfig",
-    "phi": "PhiConfig",
+    "phi": "PhiConfig", "olmo3": "Olmo3Config",
 }
 FAMILIES = {name: getattr(transformers, c) for name, c in CLASSES.items() if hasattr(transformers, c)}
 WITH_HEAD_DIM = ("hunyuan_v1_dense", "gemma", "gemma2", "gemma3_text", "gpt_oss", "glm4", "ernie4_5",
@@ -36,6 +36,9 @@ def scale(rng, kind):
 def random_rope(rng, family, head_dim):
     if family == "gemma3_text":
         return {"full_attention": scale(rng, rng.choice(["default", "linear"])),
+                "sliding_attention": scale(rng, "default")}
+    if family == "olmo3":
+        return {"full_attention": scale(rng, rng.choice(["default", "linear", "yarn"])),
                 "sliding_attention": scale(rng, "default")}
     if family == "gpt_oss":
         return scale(rng, "yarn")
@@ -107,7 +110,7 @@ def random_options(rng, family):
     o[eps] = rng.choice([1e-6, 1e-5, 1e-3])
     if family in WITH_HEAD_DIM:
         o["head_dim"] = head_dim
-    if family in ("gemma2", "gemma3_text", "gpt_oss", "cohere2"):
+    if family in ("gemma2", "gemma3_text", "gpt_oss", "cohere2", "olmo3"):
         o["sliding_window"] = rng.choice([2, 5, 9, 64])
         if rng.random() < 0.4:
             o["layer_types"] = [rng.choice(["full_attention", "sliding_attention"])
@@ -122,7 +125,7 @@ def random_options(rng, family):
         o["attn_logit_softcapping"] = rng.choice([None, 2.0, 50.0])
     if family in ("gemma", "gemma2", "gemma3_text", "smollm3", "olmo2", "granite", "glm4", "cohere",
                   "cohere2", "hunyuan_v1_dense", "glm4_moe", "gpt_neox", "gpt_oss", "arcee",
-                  "seed_oss"):
+                  "seed_oss", "olmo3"):
         o["attention_bias"] = rng.random() < 0.5
     if family in ("smollm3", "granite", "arcee", "seed_oss"):
         o["mlp_bias"] = rng.random() < 0.5
