@@ -112,44 +112,64 @@ static int join_rounds(struct tnd_onnx_call *call, const struct unrolled *loop, 
 
 /* ---- Loop ---- */
 
-/* How often at most; -1: refused. */
-static int most_rounds(struct tnd_onnx_call *call)
+/* How often at most; -1: refused. Exporters give the largest integer to a loop that its condition
+ * ends. */
+static int64_t most_rounds(struct tnd_onnx_call *call)
 {
-    int64_t count = MAX_ROUNDS + 1;
+    int64_t count = INT64_MAX;
     int n = 1;
-    if (tnd_onnx_in(call, 0) == TANDEM_NET_NONE) {
-        return MAX_ROUNDS;
+    if (tnd_onnx_in(call, 0) != TANDEM_NET_NONE) {
+        tnd_onnx_known(call, tnd_onnx_in(call, 0), "the count of rounds", &count, 1, &n);
     }
-    tnd_onnx_known(call, tnd_onnx_in(call, 0), "the count of rounds", &count, 1, &n);
-    if (n == 1 && count <= MAX_ROUNDS) {
-        return count < 0 ? 0 : (int)count;
+    if (n == 1 && (count <= MAX_ROUNDS || tnd_onnx_in(call, 1) != TANDEM_NET_NONE)) {
+        return count < 0 ? 0 : count;
     }
     (void)tnd_onnx_refuse(call, "%lld rounds, expected at most %d", (long long)count, MAX_ROUNDS);
     return -1;
 }
 
 /* The rounds of a loop, the condition known in front of each. */
-static bool run_rounds(struct tnd_onnx_call *call, struct unrolled *loop, int most)
+static bool run_rounds(struct tnd_onnx_call *call, struct unrolled *loop, int64_t most)
 {
     const bool is_while = tnd_onnx_in(call, 1) != TANDEM_NET_NONE;
     loop->in[1] =
         is_while ? tnd_onnx_in(call, 1) : tnd_net_scalar(call->net, TANDEM_DTYPE_BOOL, 1.0);
     for (;;) {
         const int goes_on = is_while ? known_truth(call, loop->in[1], "the condition") : 1;
+        loop->in[0] = tnd_net_scalar(call->net, TANDEM_DTYPE_I64, (double)loop->rounds);
         if (goes_on <= 0 || loop->rounds == most) {
             break;
         }
-        loop->in[0] = tnd_net_scalar(call->net, TANDEM_DTYPE_I64, (double)loop->rounds);
+        if (loop->rounds == MAX_ROUNDS) {
+            (void)tnd_onnx_refuse(call, "more than %d rounds", MAX_ROUNDS);
+            return false;
+        }
         if (!unrolled_round(call, loop)) {
             return false;
         }
         loop->in[1] = is_while ? loop->out[0] : loop->in[1];
         memcpy(loop->in + 2, loop->out + 1, (size_t)(loop->n_in - 2) * sizeof(loop->in[0]));
     }
-    if (loop->rounds == most && tnd_onnx_in(call, 0) == TANDEM_NET_NONE) {
-        (void)tnd_onnx_refuse(call, "more than %d rounds", MAX_ROUNDS);
-    }
     return call->net->status == TANDEM_OK;
+}
+
+/* What no round left behind as result `i`: an empty list. The body, built once for what its first
+ * round would have seen, tells how large an element would be; nothing reads what it makes. */
+static int join_nothing(struct tnd_onnx_call *call, struct unrolled *loop, int i)
+{
+    const int result = loop->first_left + i;
+    if (!tnd_onnx_inner(call, loop->body, loop->in, loop->n_in, loop->out, loop->n_out)) {
+        return TANDEM_NET_NONE;
+    }
+    const int one = loop->out[result];
+    struct tnd_dims shape = one < 0 ? (struct tnd_dims){0} : *tnd_onnx_shape_of(call, one);
+    if (one < 0 || shape.n == TANDEM_NET_MAX_DIMS) {
+        return tnd_onnx_refuse(call, "no round makes its output %d", result);
+    }
+    memmove(shape.dims + 1, shape.dims, (size_t)shape.n * sizeof(shape.dims[0]));
+    shape.dims[0] = 0;
+    shape.n++;
+    return tnd_net_expand(call->net, tnd_onnx_scalar(call, one, 0.0), &shape);
 }
 
 static void build_loop(struct tnd_onnx_call *call)
@@ -159,8 +179,8 @@ static void build_loop(struct tnd_onnx_call *call)
                             .n_in = n_carried + 2,
                             .n_out = call->n_out + 1,
                             .first_left = n_carried + 1};
-    const int most = most_rounds(call);
-    if (most < 0 || !unrolled_begin(call, &loop, most)) {
+    const int64_t most = most_rounds(call);
+    if (most < 0 || !unrolled_begin(call, &loop, (int)(most < MAX_ROUNDS ? most : MAX_ROUNDS))) {
         return;
     }
     for (int i = 0; i < n_carried; i++) {
@@ -168,8 +188,9 @@ static void build_loop(struct tnd_onnx_call *call)
     }
     if (run_rounds(call, &loop, most)) {
         for (int i = 0; i < call->n_out; i++) {
-            call->out[i] =
-                i < n_carried ? loop.in[i + 2] : join_rounds(call, &loop, i - n_carried, 0, false);
+            call->out[i] = i < n_carried      ? loop.in[i + 2]
+                           : loop.rounds == 0 ? join_nothing(call, &loop, i - n_carried)
+                                              : join_rounds(call, &loop, i - n_carried, 0, false);
         }
     }
     tnd_free(loop.left);

@@ -160,13 +160,16 @@ static void run_not(const struct tnd_strip_job *job, const union tnd_values *in,
 
 /* ---- two values ---- */
 
+/* (a kind that is known where it is called leaves one expression) */
+#define INLINED inline __attribute__((always_inline))
+
 #define FLOAT_BINARY(name, real, suffix)                                                           \
     static real floor_mod##suffix(real a, real b)                                                  \
     {                                                                                              \
         const real rest = fmod##suffix(a, b);                                                      \
         return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;                               \
     }                                                                                              \
-    static real name(enum tandem_binary kind, real a, real b)                                      \
+    static INLINED real name(enum tandem_binary kind, real a, real b)                              \
     {                                                                                              \
         switch (kind) {                                                                            \
             TND_BINARY_FLOAT_LIST(CASE, suffix)                                                    \
@@ -191,7 +194,7 @@ static uint64_t power(uint64_t base, uint64_t exponent)
 }
 
 /* What wraps is the same for both kinds of integers. */
-static uint64_t binary_bits(enum tandem_binary kind, uint64_t a, uint64_t b, unsigned bits)
+static INLINED uint64_t binary_bits(enum tandem_binary kind, uint64_t a, uint64_t b, unsigned bits)
 {
     switch (kind) {
     case TANDEM_BINARY_ADD:
@@ -215,7 +218,7 @@ static uint64_t binary_bits(enum tandem_binary kind, uint64_t a, uint64_t b, uns
     }
 }
 
-static uint64_t binary_u64(enum tandem_binary kind, uint64_t a, uint64_t b, unsigned bits)
+static INLINED uint64_t binary_u64(enum tandem_binary kind, uint64_t a, uint64_t b, unsigned bits)
 {
     switch (kind) {
     case TANDEM_BINARY_DIV:
@@ -234,7 +237,7 @@ static uint64_t binary_u64(enum tandem_binary kind, uint64_t a, uint64_t b, unsi
     }
 }
 
-static int64_t binary_i64(enum tandem_binary kind, int64_t a, int64_t b, unsigned bits)
+static INLINED int64_t binary_i64(enum tandem_binary kind, int64_t a, int64_t b, unsigned bits)
 {
     switch (kind) {
     case TANDEM_BINARY_DIV:
@@ -261,24 +264,42 @@ static int64_t binary_i64(enum tandem_binary kind, int64_t a, int64_t b, unsigne
     }
 }
 
-#define STRIP_LOOP(member, expression)                                                             \
-    for (int i = 0; i < n; i++) {                                                                  \
-        out->member[i] = (expression);                                                             \
+/* The kinds that take little time have loops of their own, without a choice a value. */
+#define STRIP_LOOP(name, member, expression)                                                       \
+    case name:                                                                                     \
+        for (int i = 0; i < n; i++) {                                                              \
+            const enum tandem_binary of = name;                                                    \
+            out->member[i] = (expression);                                                         \
+        }                                                                                          \
+        break;
+#define STRIP_ALL(member, expression)                                                              \
+    switch (kind) {                                                                                \
+        STRIP_LOOP(TANDEM_BINARY_ADD, member, expression)                                          \
+        STRIP_LOOP(TANDEM_BINARY_SUB, member, expression)                                          \
+        STRIP_LOOP(TANDEM_BINARY_MUL, member, expression)                                          \
+        STRIP_LOOP(TANDEM_BINARY_DIV, member, expression)                                          \
+        STRIP_LOOP(TANDEM_BINARY_MAX, member, expression)                                          \
+        STRIP_LOOP(TANDEM_BINARY_MIN, member, expression)                                          \
+    default:                                                                                       \
+        for (int i = 0; i < n; i++) {                                                              \
+            const enum tandem_binary of = kind;                                                    \
+            out->member[i] = (expression);                                                         \
+        }                                                                                          \
     }                                                                                              \
-    break
+    break;
 
 void tnd_binary_strip(enum tandem_binary kind, enum tnd_lane lane, const union tnd_values *a,
                       const union tnd_values *b, int n, unsigned bits, union tnd_values *out)
 {
     switch (lane) {
     case TND_LANE_F32:
-        STRIP_LOOP(f32, binary_f32(kind, a->f32[i], b->f32[i]));
+        STRIP_ALL(f32, binary_f32(of, a->f32[i], b->f32[i]))
     case TND_LANE_F64:
-        STRIP_LOOP(f64, binary_f64(kind, a->f64[i], b->f64[i]));
+        STRIP_ALL(f64, binary_f64(of, a->f64[i], b->f64[i]))
     case TND_LANE_I64:
-        STRIP_LOOP(i64, binary_i64(kind, a->i64[i], b->i64[i], bits));
+        STRIP_ALL(i64, binary_i64(of, a->i64[i], b->i64[i], bits))
     default:
-        STRIP_LOOP(u64, binary_u64(kind, a->u64[i], b->u64[i], bits));
+        STRIP_ALL(u64, binary_u64(of, a->u64[i], b->u64[i], bits))
     }
 }
 
@@ -290,12 +311,14 @@ static void run_binary(const struct tnd_strip_job *job, const union tnd_values *
 }
 
 #define COMPARE(member)                                                                            \
-    for (int i = 0; i < n; i++) {                                                                  \
-        const bool is_less = in[0].member[i] < in[1].member[i];                                    \
-        const bool is_equal = in[0].member[i] == in[1].member[i];                                  \
-        out->i64[i] = job->kind == TANDEM_BINARY_EQUAL  ? is_equal                                 \
-                      : job->kind == TANDEM_BINARY_LESS ? is_less                                  \
-                                                        : is_less || is_equal;                     \
+    for (int i = 0; i < n && job->kind == TANDEM_BINARY_EQUAL; i++) {                              \
+        out->i64[i] = in[0].member[i] == in[1].member[i];                                          \
+    }                                                                                              \
+    for (int i = 0; i < n && job->kind == TANDEM_BINARY_LESS; i++) {                               \
+        out->i64[i] = in[0].member[i] < in[1].member[i];                                           \
+    }                                                                                              \
+    for (int i = 0; i < n && job->kind > TANDEM_BINARY_LESS; i++) {                                \
+        out->i64[i] = in[0].member[i] <= in[1].member[i];                                          \
     }                                                                                              \
     break
 

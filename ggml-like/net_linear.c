@@ -5,63 +5,74 @@
 
 #include "ggml-like/net_kernels.h"
 
-/* A sum of products in the form that the type asks for. */
-struct sum {
-    enum tnd_lane lane; /* F64, I64 or U64 */
-    double f64;
-    uint64_t u64; /* (integers wrap alike in both) */
-};
-
 static enum tnd_lane wide_lane(enum tandem_dtype type)
 {
     const enum tnd_lane lane = tnd_lane_of(type);
     return lane == TND_LANE_F32 ? TND_LANE_F64 : lane;
 }
 
-static void add_product(struct sum *sum, const struct tnd_view *a, int64_t at_a,
-                        const struct tnd_view *b, int64_t at_b)
+/* Sums of products of `n` results side by side, in the form that the type asks for: F64, or
+ * integers, which wrap alike in both kinds. */
+struct sums {
+    enum tnd_lane lane;
+    int n;
+    union tnd_values are;
+};
+
+static const void *value_at(const struct tnd_view *view, int64_t at)
+{
+    return (const char *)view->data + at * (int64_t)tandem_dtype_bytes(view->type);
+}
+
+/* Value `at_a` of one operand by those of results `first` to `end` of the other, which begin at
+ * `at_b`, `stride` apart. */
+static void add_products(struct sums *sums, const struct tnd_view *a, int64_t at_a,
+                         const struct tnd_view *b, int64_t at_b, int64_t stride, int first, int end)
 {
     union tnd_values x;
     union tnd_values y;
-    tnd_values_load(a->type, (const char *)a->data + at_a * (int64_t)tandem_dtype_bytes(a->type), 1,
-                    1, sum->lane, &x);
-    tnd_values_load(b->type, (const char *)b->data + at_b * (int64_t)tandem_dtype_bytes(b->type), 1,
-                    1, sum->lane, &y);
-    if (sum->lane == TND_LANE_F64) {
-        sum->f64 += x.f64[0] * y.f64[0];
+    tnd_values_load(a->type, value_at(a, at_a), 1, 1, sums->lane, &x);
+    tnd_values_load(b->type, value_at(b, at_b), stride, end - first, sums->lane, &y);
+    if (sums->lane == TND_LANE_F64) {
+        for (int i = first; i < end; i++) {
+            sums->are.f64[i] += x.f64[0] * y.f64[i - first];
+        }
     } else {
-        sum->u64 += x.u64[0] * y.u64[0];
+        for (int i = first; i < end; i++) {
+            sums->are.u64[i] += x.u64[0] * y.u64[i - first];
+        }
     }
 }
 
-static void store_sum(const struct sum *sum, struct tnd_array *out, int64_t at)
+static void store_sums(const struct sums *sums, struct tnd_array *out, int64_t at)
 {
-    union tnd_values strip;
-    if (sum->lane == TND_LANE_F64) {
-        strip.f64[0] = sum->f64;
-    } else {
-        strip.u64[0] = sum->u64;
-    }
-    tnd_values_store(out->type, sum->lane, &strip, 1,
+    tnd_values_store(out->type, sums->lane, &sums->are, sums->n,
                      (char *)out->data + at * (int64_t)tandem_dtype_bytes(out->type));
+}
+
+static struct sums sums_of(enum tandem_dtype type, int64_t left)
+{
+    return (struct sums){.lane = wide_lane(type), .n = (int)(left < TND_LANES ? left : TND_LANES)};
 }
 
 enum tandem_status tnd_kernel_contract(const struct tnd_kernel_call *call)
 {
     const struct tnd_view *a = &call->in[0];
     const struct tnd_view *b = &call->in[1];
+    const int64_t columns = b->shape.dims[2];
     int64_t at = 0;
-    for (int64_t batch = 0; batch < a->shape.dims[0]; batch++) {
-        for (int64_t m = 0; m < a->shape.dims[1]; m++) {
-            for (int64_t n = 0; n < b->shape.dims[2]; n++) {
-                struct sum sum = {.lane = wide_lane(a->type)};
-                for (int64_t k = 0; k < a->shape.dims[2]; k++) {
-                    add_product(&sum, a,
-                                batch * a->strides[0] + m * a->strides[1] + k * a->strides[2], b,
-                                batch * b->strides[0] + k * b->strides[1] + n * b->strides[2]);
-                }
-                store_sum(&sum, call->out, at++);
+    for (int64_t row = 0; row < a->shape.dims[0] * a->shape.dims[1]; row++) {
+        const int64_t batch = row / a->shape.dims[1];
+        const int64_t from_a = batch * a->strides[0] + row % a->shape.dims[1] * a->strides[1];
+        for (int64_t n = 0; n < columns; n += TND_LANES) {
+            struct sums sums = sums_of(a->type, columns - n);
+            const int64_t from_b = batch * b->strides[0] + n * b->strides[2];
+            for (int64_t k = 0; k < a->shape.dims[2]; k++) {
+                add_products(&sums, a, from_a + k * a->strides[2], b, from_b + k * b->strides[1],
+                             b->strides[2], 0, sums.n);
             }
+            store_sums(&sums, call->out, at);
+            at += sums.n;
         }
     }
     return TANDEM_OK;
@@ -117,40 +128,46 @@ static int64_t tap_offset(const struct window_walk *walk, const int64_t *extents
     return offset;
 }
 
-/* One value of a convolution: the sum over the channels of a group and the window. (Offsets of
- * views may be negative; padding is told by the call before.) */
-static void conv_one(const struct tnd_kernel_call *call, struct window_walk *walk, int64_t image,
-                     int64_t filter, int64_t at)
+/* Results of a convolution side by side along the last dimension, from the walk's place on: sums
+ * over the channels of a group and the window. (Offsets of views may be negative; padding is told
+ * by the tests before.) */
+static void conv_strip(const struct tnd_kernel_call *call, struct window_walk *walk, int64_t image,
+                       int64_t filter, struct sums *sums)
 {
     const struct tnd_view *x = &call->in[0];
     const struct tnd_view *w = &call->in[1];
     const int64_t channels = w->shape.dims[1];
     const int64_t group = filter / (w->shape.dims[0] / walk->window->groups);
-    struct sum sum = {.lane = wide_lane(x->type)};
+    const int last = walk->window->n - 1;
+    const int64_t stride = walk->window->stride[last];
     memset(walk->tap, 0, sizeof(walk->tap));
     do {
-        int64_t from = 0;
+        int64_t from = image * x->strides[0] + group * channels * x->strides[1];
         int64_t weight = filter * w->strides[0];
+        int64_t place = 0;
         bool is_inside = true;
-        for (int i = 0; i < walk->window->n; i++) {
-            const int64_t place = walk->place[i] * walk->window->stride[i] +
-                                  walk->tap[i] * walk->window->dilation[i] - walk->window->begin[i];
-            is_inside = is_inside && place >= 0 && place < x->shape.dims[2 + i];
+        for (int i = 0; i <= last; i++) {
+            place = walk->place[i] * walk->window->stride[i] +
+                    walk->tap[i] * walk->window->dilation[i] - walk->window->begin[i];
+            is_inside = is_inside && (i == last || (place >= 0 && place < x->shape.dims[2 + i]));
             from += place * x->strides[2 + i];
             weight += walk->tap[i] * w->strides[2 + i];
         }
-        for (int64_t c = 0; is_inside && c < channels; c++) {
-            add_product(&sum, x,
-                        image * x->strides[0] + (group * channels + c) * x->strides[1] + from, w,
-                        weight + c * w->strides[1]);
+        const int64_t first = place < 0 ? (stride - 1 - place) / stride : 0;
+        const int64_t fit = (x->shape.dims[2 + last] - place + stride - 1) / stride;
+        const int end = (int)(fit < sums->n ? fit : sums->n);
+        from += first * stride * x->strides[2 + last];
+        for (int64_t c = 0; is_inside && first < end && c < channels; c++) {
+            add_products(sums, w, weight + c * w->strides[1], x, from + c * x->strides[1],
+                         stride * x->strides[2 + last], (int)first, end);
         }
     } while (next_tap(walk));
-    store_sum(&sum, call->out, at);
 }
 
 enum tandem_status tnd_kernel_conv(const struct tnd_kernel_call *call)
 {
     const struct tnd_dims *out = &call->out->shape;
+    const int last = call->params->window.n - 1;
     int64_t at = 0;
     if (call->out->n == 0) {
         return TANDEM_OK;
@@ -159,7 +176,12 @@ enum tandem_status tnd_kernel_conv(const struct tnd_kernel_call *call)
         for (int64_t filter = 0; filter < out->dims[1]; filter++) {
             struct window_walk walk = {.window = &call->params->window};
             do {
-                conv_one(call, &walk, image, filter, at++);
+                struct sums sums =
+                    sums_of(call->in[0].type, out->dims[2 + last] - walk.place[last]);
+                conv_strip(call, &walk, image, filter, &sums);
+                store_sums(&sums, call->out, at);
+                at += sums.n;
+                walk.place[last] += sums.n - 1;
             } while (next_place(&walk, out->dims + 2));
         }
     }

@@ -7,12 +7,16 @@
 #include "base/small_float.h"
 #include "ggml-like/net_kernels.h"
 
-/* Value `index` of a line of a view that begins at `from`, in the form of a lane. */
-static void load_one(const struct tnd_view *view, const void *from, int64_t at, enum tnd_lane lane,
-                     union tnd_values *out)
+/* Values from `first` on, of `n_all` of a line of a view that begins at `from`, in the form of a
+ * lane. Returns how many. */
+static int strip_of(const struct tnd_view *view, const void *from, int64_t first, int64_t n_all,
+                    int64_t stride, enum tnd_lane lane, union tnd_values *out)
 {
-    tnd_values_load(view->type, (const char *)from + at * (int64_t)tandem_dtype_bytes(view->type),
-                    1, 1, lane, out);
+    const int n = (int)(n_all - first < TND_LANES ? n_all - first : TND_LANES);
+    tnd_values_load(view->type,
+                    (const char *)from + first * stride * (int64_t)tandem_dtype_bytes(view->type),
+                    stride, n, lane, out);
+    return n;
 }
 
 /* Sums of floats are kept in double. */
@@ -69,7 +73,15 @@ static double highest(enum tandem_dtype type)
     }
 }
 
-/* What nothing reduces to. */
+/* The first lane in all. */
+static void spread(union tnd_values *lanes)
+{
+    for (int i = 1; i < TND_LANES; i++) {
+        lanes->u64[i] = lanes->u64[0];
+    }
+}
+
+/* What nothing reduces to, in all lanes. */
 static void load_neutral(int kind, enum tandem_dtype type, enum tnd_lane lane,
                          union tnd_values *out)
 {
@@ -77,11 +89,13 @@ static void load_neutral(int kind, enum tandem_dtype type, enum tnd_lane lane,
                          : kind == TANDEM_REDUCE_PROD ? 1.0
                          : kind == TANDEM_REDUCE_MAX  ? lowest(type)
                                                       : highest(type);
-    tnd_values_load(TANDEM_DTYPE_F64, &value, 1, 1, lane, out);
+    tnd_values_load(TANDEM_DTYPE_F64, &value, 0, TND_LANES, lane, out);
     if (kind == TANDEM_REDUCE_MIN && tnd_dtype_kind(type) == TND_KIND_SIGNED) {
         out->i64[0] = type == TANDEM_DTYPE_I64 ? INT64_MAX : (int64_t)value - 1;
+        spread(out);
     } else if (kind == TANDEM_REDUCE_MIN && tnd_dtype_kind(type) == TND_KIND_UNSIGNED) {
         out->u64[0] = type == TANDEM_DTYPE_U64 ? UINT64_MAX : (uint64_t)value - 1;
+        spread(out);
     }
 }
 
@@ -98,22 +112,27 @@ static void split_axes(const struct tnd_view *in, unsigned axes, struct tnd_view
     }
 }
 
+/* Each lane sums every TND_LANES-th value of a row; the lanes are added at the end. */
 static void reduce_one(const struct tnd_kernel_call *call, struct tnd_view *inner,
                        enum tnd_lane lane, void *to)
 {
-    union tnd_values sum;
-    union tnd_values value;
+    const enum tandem_binary kind = binary_of(call->params->kind);
+    union tnd_values sums, strip;
     struct tnd_walk walk;
     const int64_t stride = inner->shape.n == 0 ? 0 : inner->strides[inner->shape.n - 1];
-    load_neutral(call->params->kind, inner->type, lane, &sum);
+    load_neutral(call->params->kind, inner->type, lane, &sums);
     for (tnd_walk_begin(&walk, &inner->shape); !walk.is_done; tnd_walk_next(&walk)) {
         const void *row = tnd_walk_place(&walk, inner);
-        for (int64_t i = 0; i < tnd_walk_row(&walk); i++) {
-            load_one(inner, row, i * stride, lane, &value);
-            tnd_binary_strip(binary_of(call->params->kind), lane, &sum, &value, 1, 64, &sum);
+        for (int64_t i = 0; i < tnd_walk_row(&walk); i += TND_LANES) {
+            const int n = strip_of(inner, row, i, tnd_walk_row(&walk), stride, lane, &strip);
+            tnd_binary_strip(kind, lane, &sums, &strip, n, 64, &sums);
         }
     }
-    tnd_values_store(call->out->type, lane, &sum, 1, to);
+    for (int i = 1; i < TND_LANES; i++) {
+        strip.u64[0] = sums.u64[i];
+        tnd_binary_strip(kind, lane, &sums, &strip, 1, 64, &sums);
+    }
+    tnd_values_store(call->out->type, lane, &sums, 1, to);
 }
 
 /* The place in `in` of the value of the result at index `at`; extents of 1 there are skipped. */
@@ -184,21 +203,20 @@ static enum tandem_status each_line(const struct tnd_kernel_call *call,
     return TANDEM_OK;
 }
 
-/* Whether a comes before b; NaN is above all. */
-static bool is_before(enum tnd_lane lane, const union tnd_values *a, const union tnd_values *b,
-                      bool largest_first)
+/* A number that is the larger the later its value comes: `is_turned`: in the order of falling
+ * values. NaN is above all. */
+static uint64_t order_of(enum tnd_lane lane, const union tnd_values *values, int i, bool is_turned)
 {
-    switch (lane) {
-    case TND_LANE_F64: {
-        const double x = largest_first ? b->f64[0] : a->f64[0];
-        const double y = largest_first ? a->f64[0] : b->f64[0];
-        return x < y || (isnan(y) && !isnan(x));
+    const uint64_t sign = UINT64_C(1) << 63;
+    uint64_t order = values->u64[i];
+    if (lane == TND_LANE_F64) {
+        const double v = values->f64[i] + 0.0; /* (without -0) */
+        memcpy(&order, &v, sizeof(order));
+        order = isnan(v) ? UINT64_MAX : order & sign ? ~order : order | sign;
+    } else if (lane == TND_LANE_I64) {
+        order ^= sign;
     }
-    case TND_LANE_U64:
-        return largest_first ? a->u64[0] > b->u64[0] : a->u64[0] < b->u64[0];
-    default:
-        return largest_first ? a->i64[0] > b->i64[0] : a->i64[0] < b->i64[0];
-    }
+    return is_turned ? ~order : order;
 }
 
 static enum tandem_status arg_line(const struct tnd_kernel_call *call, const struct line *line)
@@ -206,16 +224,18 @@ static enum tandem_status arg_line(const struct tnd_kernel_call *call, const str
     const struct tnd_view *in = &call->in[0];
     const enum tnd_lane lane = sum_lane(in->type);
     const bool is_max = call->params->kind == TANDEM_REDUCE_MAX;
-    union tnd_values best;
-    union tnd_values value;
+    const bool picks_last = call->params->picks_last;
+    union tnd_values strip;
+    uint64_t best = UINT64_MAX;
     int64_t chosen = 0;
-    load_one(in, line->in, 0, lane, &best);
-    for (int64_t i = 1; i < line->n; i++) {
-        load_one(in, line->in, i * line->in_stride, lane, &value);
-        const bool is_better = is_before(lane, &value, &best, is_max);
-        if (is_better || (call->params->picks_last && !is_before(lane, &best, &value, is_max))) {
-            best = value;
-            chosen = i;
+    for (int64_t first = 0; first < line->n; first += TND_LANES) {
+        const int n = strip_of(in, line->in, first, line->n, line->in_stride, lane, &strip);
+        for (int i = 0; i < n; i++) {
+            const uint64_t order = order_of(lane, &strip, i, is_max);
+            if (order < best || (picks_last && order == best)) {
+                best = order;
+                chosen = first + i;
+            }
         }
     }
     memcpy(line->out, &chosen, sizeof(chosen));
@@ -232,18 +252,24 @@ static enum tandem_status scan_line(const struct tnd_kernel_call *call, const st
     const struct tnd_view *in = &call->in[0];
     const enum tnd_lane lane = sum_lane(in->type);
     const int64_t bytes = (int64_t)tandem_dtype_bytes(call->out->type);
-    union tnd_values sum = {.u64 = {0}};
-    union tnd_values value;
-    for (int64_t k = 0; k < line->n; k++) {
-        const int64_t i = call->params->is_reverse ? line->n - 1 - k : k;
-        char *to = line->out + i * line->out_stride * bytes;
-        if (call->params->is_exclusive) {
-            tnd_values_store(call->out->type, lane, &sum, 1, to);
-        }
-        load_one(in, line->in, i * line->in_stride, lane, &value);
-        tnd_binary_strip(TANDEM_BINARY_ADD, lane, &sum, &value, 1, 64, &sum);
-        if (!call->params->is_exclusive) {
-            tnd_values_store(call->out->type, lane, &sum, 1, to);
+    const bool is_reverse = call->params->is_reverse;
+    union tnd_values sum = {.u64 = {0}}, value = {.u64 = {0}}, strip;
+    for (int64_t first = 0; first < line->n; first += TND_LANES) {
+        const int64_t left = line->n - first;
+        const int64_t from = !is_reverse ? first : left < TND_LANES ? 0 : left - TND_LANES;
+        const int n = strip_of(in, line->in, from, is_reverse ? left : line->n, line->in_stride,
+                               lane, &strip);
+        for (int k = 0; k < n; k++) {
+            const int i = is_reverse ? n - 1 - k : k;
+            char *to = line->out + (from + i) * line->out_stride * bytes;
+            if (call->params->is_exclusive) {
+                tnd_values_store(call->out->type, lane, &sum, 1, to);
+            }
+            value.u64[0] = strip.u64[i];
+            tnd_binary_strip(TANDEM_BINARY_ADD, lane, &sum, &value, 1, 64, &sum);
+            if (!call->params->is_exclusive) {
+                tnd_values_store(call->out->type, lane, &sum, 1, to);
+            }
         }
     }
     return TANDEM_OK;
@@ -257,43 +283,50 @@ enum tandem_status tnd_kernel_scan(const struct tnd_kernel_call *call)
 /* ---- sorting ---- */
 
 struct sort_item {
-    union {
-        double f64;
-        int64_t i64;
-        uint64_t u64;
-    } key;
+    uint64_t order;
     int64_t index;
 };
 
-static bool item_before(enum tnd_lane lane, const struct sort_item *a, const struct sort_item *b,
-                        bool largest_first)
+enum { FEW_ITEMS = 32 };
+
+static void sort_few(struct sort_item *items, int64_t n)
 {
-    union tnd_values x;
-    union tnd_values y;
-    memcpy(&x, &a->key, sizeof(a->key));
-    memcpy(&y, &b->key, sizeof(b->key));
-    return is_before(lane, &x, &y, largest_first);
+    for (int64_t i = 1; i < n; i++) {
+        const struct sort_item item = items[i];
+        int64_t at = i;
+        for (; at > 0 && items[at - 1].order > item.order; at--) {
+            items[at] = items[at - 1];
+        }
+        items[at] = item;
+    }
 }
 
-/* Merge sort: equal items keep their order. `other` has place for n items. */
-static void sort_items(struct sort_item *items, struct sort_item *other, int64_t n,
-                       enum tnd_lane lane, bool largest_first)
+/* Byte by byte, the lowest first; equal items keep their order. `changes`: bits that differ among
+ * the items. `other` has place for n items. Returns where the result is. */
+static struct sort_item *sort_items(struct sort_item *items, struct sort_item *other, int64_t n,
+                                    uint64_t changes)
 {
-    for (int64_t width = 1; width < n; width *= 2) {
-        for (int64_t from = 0; from < n; from += 2 * width) {
-            const int64_t middle = from + width < n ? from + width : n;
-            const int64_t end = from + 2 * width < n ? from + 2 * width : n;
-            int64_t a = from;
-            int64_t b = middle;
-            for (int64_t i = from; i < end; i++) {
-                const bool takes_b =
-                    b < end &&
-                    (a >= middle || item_before(lane, &items[b], &items[a], largest_first));
-                other[i] = items[takes_b ? b++ : a++];
-            }
+    for (int shift = 0; shift < 64; shift += 8) {
+        int64_t places[256] = {0};
+        if ((changes >> shift & 0xff) == 0) {
+            continue;
         }
-        memcpy(items, other, (size_t)n * sizeof(items[0]));
+        for (int64_t i = 0; i < n; i++) {
+            places[items[i].order >> shift & 0xff]++;
+        }
+        for (int64_t k = 0, at = 0; k < 256; k++) {
+            const int64_t count = places[k];
+            places[k] = at;
+            at += count;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            other[places[items[i].order >> shift & 0xff]++] = items[i];
+        }
+        struct sort_item *const made = other;
+        other = items;
+        items = made;
     }
+    return items;
 }
 
 static enum tandem_status sort_line(const struct tnd_kernel_call *call, const struct line *line)
@@ -301,16 +334,21 @@ static enum tandem_status sort_line(const struct tnd_kernel_call *call, const st
     const struct tnd_view *in = &call->in[0];
     const enum tnd_lane lane = sum_lane(in->type);
     struct sort_item *items = call->scratch;
-    if (line->n == 0) {
-        return TANDEM_OK; /* without scratch */
+    uint64_t changes = 0;
+    union tnd_values strip;
+    for (int64_t first = 0; first < line->n; first += TND_LANES) {
+        const int n = strip_of(in, line->in, first, line->n, line->in_stride, lane, &strip);
+        for (int i = 0; i < n; i++) {
+            items[first + i].order = order_of(lane, &strip, i, call->params->is_reverse);
+            items[first + i].index = first + i;
+            changes |= items[first + i].order ^ items[0].order;
+        }
     }
-    for (int64_t i = 0; i < line->n; i++) {
-        union tnd_values value;
-        load_one(in, line->in, i * line->in_stride, lane, &value);
-        memcpy(&items[i].key, &value, sizeof(items[i].key));
-        items[i].index = i;
+    if (line->n <= FEW_ITEMS) {
+        sort_few(items, line->n);
+    } else {
+        items = sort_items(items, items + line->n, line->n, changes);
     }
-    sort_items(items, items + line->n, line->n, lane, call->params->is_reverse);
     for (int64_t i = 0; i < line->n; i++) {
         memcpy(line->out + i * line->out_stride * 8, &items[i].index, sizeof(int64_t));
     }

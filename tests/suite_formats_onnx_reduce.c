@@ -376,12 +376,16 @@ static void a_loop_is_unrolled_where_its_count_is_known(void)
 {
     static const char *const in[] = {"n", "c", "v0"};
     static const char *const endless[] = {"", "c", "v0"};
+    static const char *const unconditional[] = {"n", "", "v0"};
     static const char *const three[] = {"int64[] 3", "bool[] 1", "float32[1] 1"};
     static const char *const none[] = {"int64[] 3", "bool[] 0", "float32[1] 1"};
     static const char *const many[] = {"int64[] 1000000000000", "bool[] 1", "float32[1] 1"};
     check_loop(in, 3, three, "float32[3,1] 2 4 8");
-    check_loop(in, 3, none, "!no round makes");
-    check_loop(in, 3, many, "!expected at most");
+    static const char *const never[] = {"int64[] 1000000000000", "bool[] 0", "float32[1] 1"};
+    check_loop(in, 3, none, "float32[0,1]");
+    check_loop(in, 3, never, "float32[0,1]"); /* as a loop that its condition ends is exported */
+    check_loop(in, 3, many, "!more than 4096 rounds");
+    check_loop(unconditional, 3, many, "!expected at most");
     check_loop(endless, 3, three, "!more than 4096 rounds");
     check_loop(in, 2, three, "!inputs");
 }

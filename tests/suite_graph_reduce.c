@@ -190,6 +190,60 @@ static void empty_lines_are_sorted_and_summed(void)
     tnd_net_free(net);
 }
 
+/* Lines longer than what is loaded at once, and than what is sorted by comparing. */
+enum { LONG = 200 };
+
+static void check_long(enum tandem_dtype type, const double *values)
+{
+    static const struct tnd_dims line = {1, {LONG}};
+    struct tnd_net *net = tnd_net_new();
+    const int x = values_of(net, type, &line, values);
+    double forward[LONG], backward[LONG], rising[LONG], falling[LONG];
+    double sum = 0, behind = 0, last[2] = {0, 0};
+    int at = 0;
+    for (int i = 0; i < LONG; i++) {
+        forward[i] = sum += values[i];
+        backward[LONG - 1 - i] = behind += values[LONG - 1 - i];
+        last[values[i] != 0] = i;
+    }
+    for (int want = 0; want < 2; want++) { /* the zeros, then the ones */
+        for (int i = 0; i < LONG; i++) {
+            if ((values[i] != 0) == (want == 1)) {
+                rising[at++] = i;
+            }
+        }
+    }
+    const int n_zeros = LONG - (int)sum;
+    memcpy(falling, rising + n_zeros, sizeof(double) * (size_t)(LONG - n_zeros));
+    memcpy(falling + LONG - n_zeros, rising, sizeof(double) * (size_t)n_zeros);
+    check_value(net, tnd_net_scan(net, x, 0, false, false), forward, LONG);
+    check_value(net, tnd_net_scan(net, x, 0, false, true), backward, LONG);
+    check_value(net, tnd_net_reduce(net, TANDEM_REDUCE_SUM, x, 1u), &sum, 1);
+    check_value(net, tnd_net_arg_reduce(net, true, x, 0, true), &last[1], 1);
+    check_value(net, tnd_net_arg_reduce(net, false, x, 0, true), &last[0], 1);
+    check_value(net, tnd_net_arg_sort(net, x, 0, false), rising, LONG);
+    check_value(net, tnd_net_arg_sort(net, x, 0, true), falling, LONG);
+    tnd_net_free(net);
+}
+
+static void long_lines_are_sorted_and_summed(void)
+{
+    static const enum tandem_dtype types[] = {TANDEM_DTYPE_F64, TANDEM_DTYPE_F32, TANDEM_DTYPE_F16,
+                                              TANDEM_DTYPE_I8,  TANDEM_DTYPE_U8,  TANDEM_DTYPE_I32,
+                                              TANDEM_DTYPE_I64, TANDEM_DTYPE_U64};
+    double values[LONG];
+    for (int i = 0; i < LONG; i++) {
+        values[i] = i % 3 == 0 || i % 7 == 0;
+    }
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        check_long(types[i], values);
+    }
+    for (int i = 0; i < LONG; i++) { /* (-0 is no other number than 0) */
+        values[i] = values[i] == 0 && i % 2 == 0 ? -0.0 : values[i];
+    }
+    check_long(TANDEM_DTYPE_F32, values);
+}
+
 static CU_TestInfo tests_reduce[] = {
     {"any_axes_of_any_view_are_reduced", any_axes_of_any_view_are_reduced},
     {"nothing_reduces_to_what_changes_nothing", nothing_reduces_to_what_changes_nothing},
@@ -200,6 +254,7 @@ static CU_TestInfo tests_reduce[] = {
      the_first_or_the_last_of_equal_ones_is_picked},
     {"running_sums_go_both_ways", running_sums_go_both_ways},
     {"sorting_keeps_the_order_of_equal_ones", sorting_keeps_the_order_of_equal_ones},
+    {"long_lines_are_sorted_and_summed", long_lines_are_sorted_and_summed},
     {"empty_lines_are_sorted_and_summed", empty_lines_are_sorted_and_summed},
     CU_TEST_INFO_NULL,
 };

@@ -206,29 +206,65 @@ static void pool_places(const struct tnd_work *work, const struct tnd_view *x,
 
 /* ---- the largest values, channels side by side ---- */
 
-/* Pools one place of the result, channels last: all channels where one vector of the CPU holds
- * them, else none. Returns how many. The last vector begins so early that it is full: where two
- * vectors overlap both give a channel the same result. */
-static int64_t pool_wide(const struct tnd_conv_kernel *kernel, const struct tnd_work *work,
-                         const struct tnd_view *x, const struct place *place, float *y)
+/* Whether all taps along the last dimension lie inside. */
+static bool is_in_row(const struct tnd_work *work, const struct tnd_view *x,
+                      const struct place *place)
 {
-    const int64_t n_channels = work->shape.dims[1];
+    const struct tnd_window *window = &work->params->window;
+    const int last = window->n - 1;
+    const int64_t begin = place->begin[last];
+    return begin >= 0 &&
+           begin + (window->extent[last] - 1) * window->dilation[last] < x->shape.dims[2 + last];
+}
+
+static void take_largest(const struct tnd_conv_kernel *kernel, const void *const *rows, int n,
+                         int64_t n_channels, float *y)
+{
     const int64_t last = n_channels - kernel->channels;
+    for (int64_t at = 0; at < n_channels; at += kernel->channels) {
+        const int64_t channel = at < last ? at : last;
+        kernel->largest((const float *const *)rows, n, channel, y + channel);
+    }
+}
+
+/* Pools `n` places of the result from `place` on that lie side by side along the last dimension,
+ * channels last: where one vector of the CPU holds all channels, none. Returns how many. The last
+ * vector begins so early that it is full: where two vectors overlap both give a channel the same
+ * result. Inside of a row the taps of a place are those of the one before, moved. */
+static int64_t pool_wide(const struct tnd_conv_kernel *kernel, const struct tnd_work *work,
+                         const struct tnd_view *x, struct place place, int64_t n, float *y)
+{
+    const int last = work->params->window.n - 1;
+    const int64_t n_channels = work->shape.dims[1];
+    const int64_t step = work->params->window.stride[last] * x->strides[2 + last];
     const void *rows[MOST_ROWS + 1];
-    struct walk walk = {.is_done = false};
-    int n_before = 0; /* rows in front: what was found so far */
-    if (last < 0) {
+    int n_rows = 0;
+    bool is_kept = false; /* `rows` are all taps of the place before, which lie inside */
+    if (n_channels < kernel->channels) {
         return 0;
     }
-    for (int n; (n = next_rows(work, x, place, &walk, MOST_ROWS, rows + n_before)) > 0;) {
-        for (int64_t at = 0; at < n_channels; at += kernel->channels) {
-            const int64_t channel = at < last ? at : last;
-            kernel->largest((const float *const *)rows, n + n_before, channel, y + channel);
+    for (int64_t i = 0; i < n; i++, y += n_channels) {
+        const bool is_inside = is_in_row(work, x, &place);
+        struct walk walk = {.is_done = is_kept && is_inside};
+        for (int k = 0; walk.is_done && k < n_rows; k++) {
+            rows[k] = (const float *)rows[k] + step;
         }
-        n_before = 1;
-        rows[0] = y;
+        n_rows = walk.is_done ? n_rows : next_rows(work, x, &place, &walk, MOST_ROWS, rows);
+        is_kept = is_inside && walk.is_done;
+        for (int64_t c = 0; n_rows == 0 && c < n_channels; c++) {
+            y[c] = -INFINITY;
+        }
+        if (n_rows > 0) {
+            take_largest(kernel, rows, n_rows, n_channels, y);
+        }
+        while (!walk.is_done) {
+            rows[0] = y; /* what was found so far */
+            take_largest(kernel, rows, 1 + next_rows(work, x, &place, &walk, MOST_ROWS, rows + 1),
+                         n_channels, y);
+        }
+        place.begin[last] += work->params->window.stride[last];
     }
-    return n_before > 0 ? n_channels : 0;
+    return n;
 }
 
 /* As pool_wide, of bytes, in any layout: all channels. */
@@ -277,11 +313,11 @@ enum tandem_status tnd_cpu_work_pool(const struct tnd_cpu_kernels *kernels,
     for (int64_t item = begin, n; item < end; item += n) {
         const struct place place = place_of(work, strides, item);
         const int64_t left = row - item % row;
-        n = 1;
+        n = left < end - item ? left : end - item;
         if (work->type != TANDEM_DTYPE_F32) {
+            n = 1;
             pool_bytes(&kernels->conv, work, &x, &place, strides[1], (uint8_t *)y + place.at);
-        } else if (!is_wide || pool_wide(&kernels->conv, work, &x, &place, y + place.at) == 0) {
-            n = left < end - item ? left : end - item;
+        } else if (!is_wide || pool_wide(&kernels->conv, work, &x, place, n, y + place.at) == 0) {
             pool_places(work, &x, strides, place, n, y);
         }
     }
