@@ -56,7 +56,7 @@ struct tnd_exec_run_options {
     int *out_n_times; /* entries filled; may be NULL */
     bool asks_lost;   /* for tnd_step_time.lost_ns: two readings of CPU time a worker and group */
     bool sync_each;   /* every step of a device with memory of its own is synced at once */
-    bool packs_gradually; /* an eighth of the copies of weights a run, the first ones read rows */
+    bool packs_gradually; /* a 32nd of the copies of weights a run, the first ones read rows */
     bool *out_is_packing; /* whether a gradual run made copies, or did without; may be NULL */
     bool is_plain; /* no fused nodes and no shared groups, so that each node has times of its own */
     /** After which a graph that can be repeated is given up with DEVICE_TIMEOUT, when its next

@@ -101,7 +101,8 @@ struct tnd_step {
             int64_t row_begin, row_end;
             size_t workspace_offset; /* in the graph's workspace */
             size_t workspace_bytes;
-            void *prepared; /* of this run, for tasks that read it: see tnd_exec_run */
+            void *prepared;        /* of this run, for tasks that read it: see tnd_exec_run */
+            bool reads_rows_first; /* of its weight: their pages may not be mapped */
         };
         struct tnd_extent moved; /* transfers */
     };

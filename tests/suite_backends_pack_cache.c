@@ -650,7 +650,7 @@ static uint64_t hash_panels(const struct tnd_kernels_q *kernels, enum tandem_typ
         tnd_pack_panel(kernels, type, rows, row_bytes, 16, WIDTH, out);
         tnd_pack_panel(kernels, type, rows + 16 * row_bytes, row_bytes, 3, WIDTH, out + panel);
     } else {
-        tnd_pack_panel_f(type, rows, row_bytes, TALL, WIDTH, out);
+        tnd_pack_panel_f(type, rows, row_bytes, TALL, 0, WIDTH, out);
     }
     hash = tnd_hash_bytes(out, bytes, hash);
     free(rows);

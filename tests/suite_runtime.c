@@ -703,8 +703,8 @@ static void weights_are_prepared_before_they_are_needed(void)
             check_ok(tandem_runtime_prepare(runtime, graph, plan, NULL, NULL));
             check_int((int64_t)prepared_bytes(runtime), (int64_t)bytes);
         }
-        /* the first run adds none, and one of two weights is more than the eighth of later ones */
-        for (int run = 0; run < (way == GRADUALLY ? 9 : 1); run++) {
+        /* the first run adds none, and one of two weights is more than the 32nd of later ones */
+        for (int run = 0; run < (way == GRADUALLY ? 33 : 1); run++) {
             check_ok(tandem_runtime_compute(runtime, graph, plan, NULL, NULL));
             for (int i = 0; i < 2; i++) {
                 if (way != NOT) {

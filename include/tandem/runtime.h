@@ -362,7 +362,7 @@ struct tandem_prepare_options {
     bool (*progress)(void *user, uint64_t done_bytes, uint64_t all_bytes);
     void *user; /**< handed to `progress` */
     /** Not now: the first computation of the runtime reads weights as they are, so that its results
-     *  come soon, and each later one packs an eighth of them. Results have the same bits. Packed
+     *  come soon, and each later one packs a 32nd of them. Results have the same bits. Packed
      *  weights that a cache has are used at once; none is written. */
     bool gradually;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Driver of float products: F32, F16 and BF16 weights, and quantised ones through a row by row
- * conversion; two-dimensional, strided and batched. A block of rows is packed part by part of K,
- * and all tokens that meet it pass over it. Knows no instruction set. */
+ * Driver of float products: F32, F16 and BF16 weights (the plain ones of 16 bits by
+ * matmul_packed_f.c), and quantised ones through a row by row conversion; two-dimensional, strided
+ * and batched. A block of rows is packed part by part of K, and all tokens that meet it pass over
+ * it. Knows no instruction set. */
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
@@ -44,8 +45,10 @@ struct product {
 
 size_t tnd_matmul_f_scratch(int64_t m, int64_t k)
 {
-    size_t wide = tnd_matmul_wide_scratch(m, k);
-    size_t bytes = wide > sizeof(struct scratch) ? wide : sizeof(struct scratch);
+    size_t bytes = tnd_matmul_wide_scratch(m, k);
+    const size_t panels = tnd_matmul_packed_f_scratch(m, k);
+    bytes = panels > bytes ? panels : bytes;
+    bytes = sizeof(struct scratch) > bytes ? sizeof(struct scratch) : bytes;
     return (bytes + 63) / 64 * 64;
 }
 
@@ -206,6 +209,11 @@ void tnd_matmul_f(const struct tnd_cpu_kernels *kernels, const struct tandem_wor
     bool from_workspace = work->task == TANDEM_TASK_MUL_MAT_F32 && w->type != TANDEM_TYPE_F32;
     if (tnd_matmul_wide_fits(x->ne[1], w->ne[0])) {
         tnd_matmul_wide(kernels, work, worker);
+        return;
+    }
+    if (w->type != TANDEM_TYPE_F32 && !from_workspace && kernels->packed_f[w->type] != NULL &&
+        tnd_mul_mat_is_plain(y)) { /* 16 bits */
+        tnd_matmul_packed_f(kernels, NULL, work, worker);
         return;
     }
     struct product p = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Driver of packed float weights, and of BF16 weights times rounded activations, which may lie in
- * rows: parts of them are packed as they are met. Knows no instruction set. */
+ * Driver of packed float weights. Those of 16 bits may lie in rows: parts of them are packed as
+ * they are met. Knows no instruction set. */
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
@@ -15,7 +15,7 @@ enum { BLOCK_TOKENS = 4 * TND_PACKED_F_TOKENS, BLOCK_TOKENS_ROWS = 7 * TND_PACKE
 
 struct scratch {
     float y[BLOCK_TOKENS_ROWS * ROWS];
-    uint8_t part[TND_KC_F * ROWS * 2]; /* of a panel of BF16 rows */
+    uint8_t part[TND_KC_F * ROWS * 2]; /* of a panel of 16-bit rows */
     /* tile by tile, value by value of K the numbers of the tile's tokens; of BF16 pairs of values,
      * and behind those of a block the rounded rows of the tile in hand */
     float x[];
@@ -133,23 +133,6 @@ static void multiply_tiles(const struct product *p, const float *x, const uint8_
     }
 }
 
-/* Asks for a part of a panel of rows that begins at column k0, or of the panel behind it. Inlined:
- * gcc drops calls of functions that only prefetch. */
-TND_INLINE void fetch_rows(const struct product *p, int64_t row, int64_t k0)
-{
-    enum { LINE = 64 };
-    row += k0 < p->w->ne[0] ? 0 : ROWS;
-    k0 = k0 < p->w->ne[0] ? k0 : 0;
-    const int64_t end = tnd_min(row + ROWS, p->w->ne[1]);
-    const int64_t bytes = tnd_min(p->w->ne[0] - k0, TND_KC_F) * 2;
-    const char *from = (const char *)p->w->data + (size_t)k0 * 2;
-    for (int64_t r = row; r < end; r++) {
-        for (int64_t i = 0; i < bytes; i += LINE) {
-            __builtin_prefetch(from + (size_t)r * p->w->nb[1] + (size_t)i, 0, 3);
-        }
-    }
-}
-
 /* Multiplies a panel of rows, of which `n_rows` exist. */
 static void multiply_rows(const struct product *p, struct scratch *s, int64_t row, int n_rows,
                           int64_t n_tokens, float *y, size_t y_stride)
@@ -158,9 +141,7 @@ static void multiply_rows(const struct product *p, struct scratch *s, int64_t ro
     const uint8_t *rows = (const uint8_t *)p->w->data + (size_t)row * p->w->nb[1];
     for (int64_t k0 = 0; k0 == 0 || k0 < k; k0 += TND_KC_F) {
         const int64_t n = tnd_min(k - k0, TND_KC_F);
-        fetch_rows(p, row, k0 + TND_KC_F);
-        tnd_pack_panel_f(p->w->type, rows + (size_t)k0 * p->w->nb[0], p->w->nb[1], n_rows, n,
-                         s->part);
+        tnd_pack_panel_f(p->w->type, rows, p->w->nb[1], n_rows, k0, k0 + n, s->part);
         multiply_tiles(p, s->x, s->part, k0, n, n_tokens, y, y_stride);
     }
 }
@@ -226,12 +207,12 @@ void tnd_matmul_packed_f(const struct tnd_cpu_kernels *kernels,
     int64_t transposed = -1; /* block of tokens in the scratch */
     int64_t begin;
     int64_t end;
-    TND_ASSERT(p.kernel != NULL && (packed != NULL || is_bf16));
+    TND_ASSERT(p.kernel != NULL && (packed != NULL || w->type != TANDEM_TYPE_F32));
     TND_ASSERT(packed == NULL || (packed->n == node->ne[0] && packed->k == w->ne[0]));
     if (p.row_begin >= p.row_end || m == 0) {
         return;
     }
-    const int64_t most = packed != NULL ? BLOCK_TOKENS : BLOCK_TOKENS_ROWS;
+    const int64_t most = packed == NULL && is_bf16 ? BLOCK_TOKENS_ROWS : BLOCK_TOKENS;
     const int64_t n_blocks = (m + most - 1) / most;
     const int64_t block_tokens = (m + n_blocks - 1) / n_blocks;
     p.tile = tnd_tile_tokens(block_tokens, TND_PACKED_F_TOKENS);

@@ -21,7 +21,8 @@ void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work 
 void tnd_matmul_f(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
                   struct tandem_worker *worker);
 
-/** Task MUL_MAT_PACKED with a packed copy, which is quantised or of floats; likewise. */
+/** Task MUL_MAT_PACKED with a packed copy, which is quantised or of floats; likewise. `packed` may
+ *  be NULL where weights are F16 or BF16: their rows serve. */
 void tnd_matmul_packed(const struct tnd_cpu_kernels *kernels,
                        const struct tnd_packed_weight *packed, const struct tandem_work *work,
                        struct tandem_worker *worker);

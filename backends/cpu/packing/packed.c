@@ -515,23 +515,31 @@ void tnd_pack_panel(const struct tnd_kernels_q *kernels, enum tandem_type type, 
 
 /* ---- floats ---- */
 
-enum { ROWS = TND_PANEL_F_ROWS };
+enum { ROWS = TND_PANEL_F_ROWS, LINE = 64 };
 
+/* Values begin .. end - 1 of K. Rows may lie a power of 2 apart and so share the sets of a cache:
+ * a square's few rows are read for all of them, while those that lie `ahead` bytes behind are
+ * fetched, a line at a time. */
 #define TRANSPOSE(name, number, N)                                                                 \
-    static void name(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, uint8_t *out)   \
+    static void name(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t begin,             \
+                     int64_t end, size_t ahead, uint8_t *out)                                      \
     {                                                                                              \
         const int in_squares = n_rows / (N) * (N);                                                 \
-        const int64_t k_squares = k / (N) * (N);                                                   \
-        for (int64_t i = 0; i < k_squares; i += (N)) {                                             \
-            for (int r = 0; r < in_squares; r += (N)) {                                            \
-                name##_square(rows + (size_t)r * row_bytes + (size_t)i * sizeof(number),           \
-                              row_bytes, out + (size_t)(i * ROWS + r) * sizeof(number),            \
+        const int64_t squares_end = begin + (end - begin) / (N) * (N);                             \
+        for (int r = 0; r < in_squares; r += (N)) {                                                \
+            for (int64_t i = begin; i < squares_end; i += (N)) {                                   \
+                const uint8_t *from = rows + (size_t)r * row_bytes + (size_t)i * sizeof(number);   \
+                for (int j = 0; j < (N) && (size_t)i * sizeof(number) % LINE == 0; j++) {          \
+                    __builtin_prefetch(from + (size_t)j * row_bytes + ahead, 0, 3);                \
+                }                                                                                  \
+                name##_square(from, row_bytes,                                                     \
+                              out + (size_t)((i - begin) * ROWS + r) * sizeof(number),             \
                               ROWS * sizeof(number));                                              \
             }                                                                                      \
         }                                                                                          \
         for (int r = 0; r < n_rows; r++) {                                                         \
-            for (int64_t i = r < in_squares ? k_squares : 0; i < k; i++) {                         \
-                memcpy(out + (size_t)(i * ROWS + r) * sizeof(number),                              \
+            for (int64_t i = r < in_squares ? squares_end : begin; i < end; i++) {                 \
+                memcpy(out + (size_t)((i - begin) * ROWS + r) * sizeof(number),                    \
                        rows + (size_t)r * row_bytes + (size_t)i * sizeof(number), sizeof(number)); \
             }                                                                                      \
         }                                                                                          \
@@ -541,15 +549,18 @@ TRANSPOSE(transpose_32, uint32_t, 4)
 #undef TRANSPOSE
 
 void tnd_pack_panel_f(enum tandem_type type, const uint8_t *rows, size_t row_bytes, int n_rows,
-                      int64_t k, uint8_t *out)
+                      int64_t begin, int64_t end, uint8_t *out)
 {
+    const size_t bytes = tandem_type_block_bytes(type);
     TND_ASSERT(0 < n_rows && n_rows <= ROWS && tandem_type_block_values(type) == 1);
     if (n_rows < ROWS) {
-        memset(out, 0, (size_t)k * ROWS * tandem_type_block_bytes(type));
+        memset(out, 0, (size_t)(end - begin) * ROWS * bytes);
     }
-    if (type == TANDEM_TYPE_F32) {
-        transpose_32(rows, row_bytes, n_rows, k, out);
-    } else {
-        transpose_16(rows, row_bytes, n_rows, k, out);
+    for (int64_t k = begin; k < end; k += TND_KC_F, out += TND_KC_F * ROWS * bytes) {
+        const int64_t k_end = tnd_min(k + TND_KC_F, end);
+        const bool is_last = (size_t)(k + TND_KC_F) * bytes >= row_bytes;
+        const size_t ahead = is_last ? ROWS * row_bytes - (size_t)k * bytes : TND_KC_F * bytes;
+        (type == TANDEM_TYPE_F32 ? transpose_32 : transpose_16)(rows, row_bytes, n_rows, k, k_end,
+                                                                ahead, out);
     }
 }

@@ -370,7 +370,7 @@ static void pack(const struct tnd_kernels_q *kernels, const struct tnd_packed_we
     if (tandem_type_is_quantized(packed->type)) {
         tnd_pack_panel(kernels, packed->type, rows, row_bytes, n_rows, packed->k, out);
     } else {
-        tnd_pack_panel_f(packed->type, rows, row_bytes, n_rows, packed->k, out);
+        tnd_pack_panel_f(packed->type, rows, row_bytes, n_rows, 0, packed->k, out);
     }
 }
 

@@ -16,8 +16,9 @@ size_t tnd_packed_panel_bytes(enum tandem_type type, int64_t k);
 void tnd_pack_panel(const struct tnd_kernels_q *kernels, enum tandem_type type, const uint8_t *rows,
                     size_t row_bytes, int n_rows, int64_t k, uint8_t *out);
 
-/** As tnd_pack_panel, for float types: a panel of 1..32 rows. */
+/** As tnd_pack_panel, for float types: a panel of 1..32 rows, of which `out` gets values begin to
+ *  end - 1. Begins to fetch what lies behind. */
 void tnd_pack_panel_f(enum tandem_type type, const uint8_t *rows, size_t row_bytes, int n_rows,
-                      int64_t k, uint8_t *out);
+                      int64_t begin, int64_t end, uint8_t *out);
 
 #endif
