@@ -148,14 +148,9 @@ static void build_one_hot(struct tnd_onnx_call *call)
         numbers.dims[i] = i == axis ? depth[0] : 1;
     }
     indices = tnd_net_reshape(net, tnd_net_cast(net, indices, TANDEM_DTYPE_I64), &wide);
-    const int size = tnd_net_scalar(net, TANDEM_DTYPE_I64, (double)depth[0]);
-    const int is_low = tnd_net_binary(net, TANDEM_BINARY_LESS, indices,
-                                      tnd_net_scalar(net, TANDEM_DTYPE_I64, 0.0));
-    indices =
-        tnd_net_select(net, is_low, tnd_net_binary(net, TANDEM_BINARY_ADD, indices, size), indices);
-    const int is_on =
-        tnd_net_binary(net, TANDEM_BINARY_EQUAL, indices,
-                       tnd_net_reshape(net, tnd_onnx_counting(call, depth[0]), &numbers));
+    const int places = tnd_net_reshape(net, tnd_onnx_counting(call, depth[0]), &numbers);
+    const int is_on = tnd_net_formula(net, "i, place, depth: (i < 0 ? i + depth : i) == place",
+                                      indices, places, (double)depth[0]);
     const int values = tnd_onnx_in(call, 2);
     const struct tnd_dims pair = {1, {2}};
     static const struct tnd_dims scalar;
@@ -192,11 +187,8 @@ static void build_reverse_sequence(struct tnd_onnx_call *call)
     }
     const int place = tnd_net_reshape(net, tnd_onnx_counting(call, shape.dims[time]), &along);
     const int length = tnd_net_reshape(net, lengths, &across);
-    const int one = tnd_net_scalar(net, TANDEM_DTYPE_I64, 1.0);
-    const int turned = tnd_net_binary(net, TANDEM_BINARY_SUB,
-                                      tnd_net_binary(net, TANDEM_BINARY_SUB, length, one), place);
     const int index =
-        tnd_net_select(net, tnd_net_binary(net, TANDEM_BINARY_LESS, place, length), turned, place);
+        tnd_net_formula(net, "i, length: i < length ? length - 1 - i : i", place, length);
     call->out[0] = tnd_net_gather_elements(net, x, tnd_net_expand(net, index, &shape), (int)time);
 }
 

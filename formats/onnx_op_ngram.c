@@ -23,11 +23,6 @@ struct grams {
     int64_t skips;
 };
 
-static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
-{
-    return tnd_net_binary(call->net, kind, a, b);
-}
-
 /* {N, groups}: how often the groups of `n` numbers stand in each row with `gap` places from one
  * number to the next. */
 static int count_gap(struct tnd_onnx_call *call, const struct grams *it, const int64_t *groups,
@@ -46,8 +41,9 @@ static int count_gap(struct tnd_onnx_call *call, const struct grams *it, const i
         }
         const int numbers =
             tnd_net_reshape(net, tnd_net_slice(net, it->x, 1, k * gap, places, 1), &column);
-        const int same = bin(call, TANDEM_BINARY_EQUAL, numbers, tnd_net_constant(net, array));
-        all = k == 0 ? same : bin(call, TANDEM_BINARY_AND, all, same);
+        const int same =
+            tnd_onnx_binary(call, TANDEM_BINARY_EQUAL, numbers, tnd_net_constant(net, array));
+        all = k == 0 ? same : tnd_onnx_binary(call, TANDEM_BINARY_AND, all, same);
     }
     all = tnd_net_cast(net, all, TANDEM_DTYPE_F32);
     return tnd_net_reshape(net, tnd_net_reduce(net, TANDEM_REDUCE_SUM, all, 2), &to);
@@ -136,7 +132,8 @@ static int count_all(struct tnd_onnx_call *call, const struct grams *it, int64_t
             }
             const int counts = count_gap(call, it, it->pool + first, n_groups, n, gap);
             const int where = places_of(call, it, done, n_groups);
-            sum = bin(call, TANDEM_BINARY_ADD, sum, tnd_net_matmul(call->net, counts, where));
+            sum = tnd_onnx_binary(call, TANDEM_BINARY_ADD, sum,
+                                  tnd_net_matmul(call->net, counts, where));
         }
         done += n_groups;
     }
@@ -183,7 +180,7 @@ static void build_tf_idf(struct tnd_onnx_call *call)
         if (array != NULL) {
             memcpy(array->data, weights, (size_t)n_weights * sizeof(weights[0]));
         }
-        y = bin(call, TANDEM_BINARY_MUL, y, tnd_net_constant(call->net, array));
+        y = tnd_onnx_binary(call, TANDEM_BINARY_MUL, y, tnd_net_constant(call->net, array));
     }
     const struct tnd_dims row = {1, {it.columns}};
     const bool is_list = tnd_onnx_shape_of(call, tnd_onnx_in(call, 0))->n == 1;

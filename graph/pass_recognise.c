@@ -211,11 +211,11 @@ static int inverse_of(const struct tnd_net *net, int value)
 static int root_of_mean(const struct tnd_net *net, int value, int64_t *k, double *epsilon)
 {
     const struct tnd_net_node *root = tnd_match(net, value, TND_NET_UNARY, TANDEM_UNARY_SQRT);
-    const struct tnd_net_node *sum =
-        root == NULL ? NULL : tnd_match(net, root->inputs[0], TND_NET_BINARY, TANDEM_BINARY_ADD);
-    int mean;
-    return sum != NULL && with_number(net, sum, true, &mean, epsilon) && *epsilon >= 0 &&
-                   *epsilon <= 1
+    int mean = root == NULL ? -1 : root->inputs[0];
+    const struct tnd_net_node *sum = tnd_match(net, mean, TND_NET_BINARY, TANDEM_BINARY_ADD);
+    *epsilon = 0;
+    return mean >= 0 && (sum == NULL || with_number(net, sum, true, &mean, epsilon)) &&
+                   *epsilon >= 0 && *epsilon <= 1
                ? mean_of(net, mean, k)
                : -1;
 }
