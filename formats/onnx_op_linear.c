@@ -57,8 +57,7 @@ static int eliminated(struct tnd_onnx_call *call, int a, int *det)
         return TANDEM_NET_NONE;
     }
     /* the first row stands where the pivot was */
-    const struct tnd_dims column = {3, {1, n, 1}};
-    const int rows = tnd_net_reshape(net, tnd_onnx_counting(call, n), &column);
+    const int rows = tnd_net_reshape(net, tnd_onnx_counting(call, n), &TND_DIMS(1, n, 1));
     const int is_pivot = tnd_net_binary(net, TANDEM_BINARY_EQUAL, rows, at);
     a = tnd_net_select(net, is_pivot, tnd_net_slice(net, a, 1, 0, 1, 1), a);
     const int rest = tnd_net_slice(net, a, 1, 1, n - 1, 1);
@@ -83,8 +82,7 @@ static void build_det(struct tnd_onnx_call *call)
     const int64_t n = shape.dims[shape.n - 1];
     shape.n -= 2;
     const struct tnd_dims list = {1, {tnd_dims_values(&shape)}};
-    const struct tnd_dims squares = {3, {list.dims[0], n, n}};
-    int a = tnd_net_reshape(net, tnd_onnx_wide(call, x), &squares);
+    int a = tnd_net_reshape(net, tnd_onnx_wide(call, x), &TND_DIMS(list.dims[0], n, n));
     int det = tnd_net_expand(net, tnd_onnx_scalar(call, a, 1.0), &list);
     for (int64_t i = 0; i < n && net->status == TANDEM_OK; i++) {
         a = eliminated(call, a, &det);

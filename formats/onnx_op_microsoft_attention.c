@@ -168,11 +168,10 @@ static int seen_mask(struct tnd_onnx_call *call, const struct attention *it, int
                      int64_t window)
 {
     struct tnd_net *net = call->net;
-    const struct tnd_dims column = {2, {it->rows, 1}};
     const struct tnd_dims upright = {
         4, {tnd_onnx_shape_of(call, last)->n == 0 ? 1 : it->batch, 1, 1, 1}};
     const int keys = tnd_onnx_counting(call, it->keys);
-    int own = tnd_net_reshape(net, tnd_onnx_counting(call, it->rows), &column);
+    int own = tnd_net_reshape(net, tnd_onnx_counting(call, it->rows), &TND_DIMS(it->rows, 1));
     own = tnd_onnx_binary(call, TANDEM_BINARY_ADD, own, tnd_net_reshape(net, last, &upright));
     const int seen = tnd_net_formula(
         net, window > 0 ? "key, own, n: key <= own & own - n < key" : "key, own, n: key <= own",
@@ -509,12 +508,11 @@ static int written(struct tnd_onnx_call *call, const struct timeline *time, int 
 static void turn(struct tnd_onnx_call *call, const struct timeline *time, struct attention *it)
 {
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, it->q);
-    const struct tnd_dims all = {2, {shape.dims[0], shape.dims[2]}};
     int positions = tnd_onnx_in(call, 9);
     if (positions == TANDEM_NET_NONE) {
         positions = tnd_onnx_binary(call, TANDEM_BINARY_ADD, time->before,
                                     tnd_onnx_counting(call, shape.dims[2]));
-        positions = tnd_net_expand(call->net, positions, &all);
+        positions = tnd_net_expand(call->net, positions, &TND_DIMS(shape.dims[0], shape.dims[2]));
     }
     const int cosines = tnd_onnx_in(call, 7);
     const int sines = tnd_onnx_in(call, 8);

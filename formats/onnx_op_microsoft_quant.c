@@ -227,8 +227,7 @@ static void build_matmul_few_bits(struct tnd_onnx_call *call)
     if (!read_few_bits(call, &w)) {
         return;
     }
-    const struct tnd_dims shape = {2, {w.n, w.k}};
-    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &TND_DIMS(w.n, w.k));
     const int bias = tnd_onnx_in(call, 5);
     const int a = tnd_onnx_wide(call, tnd_onnx_in(call, 0));
     if (array == NULL) {

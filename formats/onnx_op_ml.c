@@ -87,9 +87,8 @@ static int linear_scores(struct tnd_onnx_call *call, int64_t *rows)
                                n_intercepts, (long long)features);
     }
     *rows = n / features;
-    const struct tnd_dims shape = {2, {*rows, features}};
     const struct tnd_dims list = {1, {*rows}};
-    const int w = tnd_onnx_ml_floats(call, coefficients, &shape);
+    const int w = tnd_onnx_ml_floats(call, coefficients, &TND_DIMS(*rows, features));
     const int y = tnd_net_matmul(net, x, tnd_net_permute(net, w, turned));
     return n_intercepts == 0 ? y
                              : tnd_onnx_binary(call, TANDEM_BINARY_ADD, y,
@@ -222,8 +221,7 @@ struct pairs {
  * label. Row j - 1 of the coefficients is of label i against j, row i of j against i. */
 static int pair_weights(struct tnd_onnx_call *call, const struct pairs *it)
 {
-    const struct tnd_dims shape = {2, {it->vectors, it->n}};
-    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &TND_DIMS(it->vectors, it->n));
     float *weights = array == NULL ? NULL : array->data;
     int64_t v = 0;
     for (int own = 0; weights != NULL && own < it->n_labels; own++) {
@@ -244,10 +242,8 @@ static int pair_weights(struct tnd_onnx_call *call, const struct pairs *it)
 /* {N, labels}: for how many pairs each label wins. */
 static int pair_votes(struct tnd_onnx_call *call, const struct pairs *it, int scores)
 {
-    const struct tnd_dims shape = {2, {it->n, it->n_labels}};
-    const struct tnd_dims list = {1, {it->n_labels}};
-    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &shape);
-    struct tnd_array *base = tnd_array_new(TANDEM_DTYPE_F32, &list);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &TND_DIMS(it->n, it->n_labels));
+    struct tnd_array *base = tnd_array_new(TANDEM_DTYPE_F32, &TND_DIMS(it->n_labels));
     int64_t pair = 0;
     for (int i = 0; array != NULL && base != NULL && i < it->n_labels; i++) {
         ((float *)base->data)[i] = (float)i; /* second in i pairs, which it wins if nobody else */
@@ -353,12 +349,11 @@ static int by_feature(struct tnd_onnx_call *call, const char *name, int x)
     const float *list = tnd_onnx_floats(call, name, &n);
     const struct tnd_dims *shape = tnd_onnx_shape_of(call, x);
     const int64_t features = shape->n > 0 ? shape->dims[shape->n - 1] : 1;
-    const struct tnd_dims to = {1, {n}};
     if (n < 1 || (n != 1 && n != features)) {
         return tnd_onnx_refuse(call, "%s has %d values for %lld features", name, n,
                                (long long)features);
     }
-    return tnd_onnx_ml_floats(call, list, &to);
+    return tnd_onnx_ml_floats(call, list, &TND_DIMS(n));
 }
 
 static void build_scaler(struct tnd_onnx_call *call)
@@ -483,14 +478,12 @@ static int key_matches(struct tnd_onnx_call *call, int x, int keys, int64_t n)
 {
     struct tnd_net *net = call->net;
     const int64_t values = tnd_dims_values(tnd_onnx_shape_of(call, x));
-    const struct tnd_dims column = {2, {values, 1}};
-    const struct tnd_dims row = {2, {1, n}};
     if (n < 1 || values < 0 || values > MAX_COMPARED / n) {
         return tnd_onnx_refuse(call, "%lld keys, expected 1 or more and fewer than %d comparisons",
                                (long long)n, MAX_COMPARED);
     }
-    x = tnd_net_reshape(net, x, &column);
-    keys = tnd_net_reshape(net, keys, &row);
+    x = tnd_net_reshape(net, x, &TND_DIMS(values, 1));
+    keys = tnd_net_reshape(net, keys, &TND_DIMS(1, n));
     const int equal = tnd_onnx_binary(call, TANDEM_BINARY_EQUAL, x, keys);
     if (tnd_dtype_kind(tnd_onnx_type_of(call, x)) != TND_KIND_FLOAT) {
         return equal;
@@ -581,13 +574,12 @@ static void build_extractor(struct tnd_onnx_call *call)
     int x = tnd_onnx_in(call, 0);
     const int at = tnd_onnx_in(call, 1);
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
-    const struct tnd_dims row = {2, {1, shape.dims[0]}};
     const struct tnd_dims list = {1, {tnd_dims_values(tnd_onnx_shape_of(call, at))}};
     if (shape.n < 1) {
         (void)tnd_onnx_refuse(call, "no dimensions");
         return;
     }
-    x = shape.n == 1 ? tnd_net_reshape(net, x, &row) : x;
+    x = shape.n == 1 ? tnd_net_reshape(net, x, &TND_DIMS(1, shape.dims[0])) : x;
     call->out[0] =
         tnd_net_gather(net, x, tnd_net_reshape(net, at, &list), shape.n == 1 ? 1 : shape.n - 1);
 }

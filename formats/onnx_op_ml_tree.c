@@ -358,8 +358,7 @@ static bool read_named_forest(struct tnd_onnx_call *call, struct forest *it,
 static int node_list(struct tnd_onnx_call *call, enum tandem_dtype type, const void *values,
                      int64_t n)
 {
-    const struct tnd_dims shape = {1, {n}};
-    struct tnd_array *array = tnd_array_new(type, &shape);
+    struct tnd_array *array = tnd_array_new(type, &TND_DIMS(n));
     if (array != NULL) {
         memcpy(array->data, values, (size_t)n * tandem_dtype_bytes(type));
     }
@@ -470,7 +469,6 @@ static int with_base(struct tnd_onnx_call *call, int scores, int64_t wanted)
     if (!read_numbers(call, "base_values", "base_values_as_tensor", &base)) {
         return TANDEM_NET_NONE;
     }
-    const struct tnd_dims list = {1, {base.n}};
     int y = scores;
     if (base.n != 0 && base.n != wanted) {
         y = tnd_onnx_refuse(call, "%lld base values, expected %lld", (long long)base.n,
@@ -481,7 +479,7 @@ static int with_base(struct tnd_onnx_call *call, int scores, int64_t wanted)
                 ? tnd_net_cast(call->net,
                                node_list(call, base.array->type, base.array->data, base.n),
                                TANDEM_DTYPE_F32)
-                : tnd_onnx_ml_floats(call, base.floats, &list);
+                : tnd_onnx_ml_floats(call, base.floats, &TND_DIMS(base.n));
         y = tnd_onnx_binary(call, TANDEM_BINARY_ADD, scores, value);
     }
     tnd_array_free(base.array);

@@ -159,7 +159,6 @@ static int pooled(struct tnd_onnx_call *call, const struct regions *it, int sum,
     if (is_max) {
         return tnd_net_reduce(call->net, TANDEM_REDUCE_MAX, sum, samples);
     }
-    const struct tnd_dims by_region = {6, {it->n, 1, 1, 1, 1, 1}};
     sum = tnd_net_reduce(call->net, TANDEM_REDUCE_SUM, sum, samples);
     for (int k = 0; k < 2; k++) {
         const int count =
@@ -167,7 +166,7 @@ static int pooled(struct tnd_onnx_call *call, const struct regions *it, int sum,
                 ? tnd_onnx_scalar(call, sum, (double)it->grid[k])
                 : tnd_net_reshape(call->net,
                                   tnd_onnx_with(call, TANDEM_BINARY_MAX, it->count[k], 1.0),
-                                  &by_region);
+                                  &TND_DIMS(it->n, 1, 1, 1, 1, 1));
         sum = tnd_onnx_binary(call, TANDEM_BINARY_DIV, sum, count);
     }
     return sum;
@@ -209,15 +208,14 @@ static void build_roi_align(struct tnd_onnx_call *call)
     if (!read_regions(call, &it)) {
         return;
     }
-    const struct tnd_dims flat = {2,
-                                  {shape.dims[0] * shape.dims[2] * shape.dims[3], shape.dims[1]}};
     const struct tnd_dims by_region = {5, {it.n, 1, 1, 1, 1}};
     if (!is_max && strcmp(mode, "avg") != 0) {
         (void)tnd_onnx_refuse(call, "mode '%.20s'", mode);
         return;
     }
     const int rows =
-        tnd_net_reshape(net, tnd_net_permute(net, tnd_onnx_wide(call, x), channels_last), &flat);
+        tnd_net_reshape(net, tnd_net_permute(net, tnd_onnx_wide(call, x), channels_last),
+                        &TND_DIMS(shape.dims[0] * shape.dims[2] * shape.dims[3], shape.dims[1]));
     const int images =
         tnd_net_reshape(net, tnd_net_cast(net, tnd_onnx_in(call, 2), TANDEM_DTYPE_I64), &by_region);
     sample_axis(call, &it, 0, &pairs[0]);

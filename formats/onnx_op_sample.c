@@ -243,8 +243,7 @@ static void build_grid_sample(struct tnd_onnx_call *call)
 static int all_places(struct tnd_onnx_call *call, const int64_t *extents, int n, int64_t places,
                       bool is_aligned)
 {
-    const struct tnd_dims shape = {2, {places, n + 1}};
-    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F64, &shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F64, &TND_DIMS(places, n + 1));
     for (int64_t i = 0; array != NULL && i < places; i++) {
         double *row = (double *)array->data + i * (n + 1);
         int64_t rest = i;

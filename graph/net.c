@@ -169,8 +169,7 @@ int tnd_net_scalar(struct tnd_net *net, enum tandem_dtype type, double value)
 
 int tnd_net_integers(struct tnd_net *net, const int64_t *values, int64_t n)
 {
-    const struct tnd_dims list = {1, {n}};
-    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_I64, &list);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_I64, &TND_DIMS(n));
     if (array != NULL && n > 0) {
         memcpy(array->data, values, (size_t)n * sizeof(values[0]));
     }

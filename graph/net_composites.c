@@ -36,8 +36,7 @@ int tnd_net_norm(struct tnd_net *net, enum tandem_norm kind, int value, unsigned
 /* Broadcasting would take operands that do not fit each other. */
 static bool is_cube(const struct tnd_net *net, int value, int64_t a, int64_t b, int64_t c)
 {
-    const struct tnd_dims want = {3, {a, b, c}};
-    return tnd_dims_is_equal(&tnd_net_value(net, value)->shape, &want);
+    return tnd_dims_is_equal(&tnd_net_value(net, value)->shape, &TND_DIMS(a, b, c));
 }
 
 int tnd_net_attention(struct tnd_net *net, int q, int k, int v, int mask, double scale)

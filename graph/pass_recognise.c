@@ -117,8 +117,7 @@ static int as_rows(struct tnd_net *net, int value, int64_t k)
         !merges(v, first, v->shape.n)) {
         return TANDEM_NET_NONE;
     }
-    const struct tnd_dims rows = {3, {1, n / k, k}};
-    return tnd_net_reshape(net, value, &rows);
+    return tnd_net_reshape(net, value, &TND_DIMS(1, n / k, k));
 }
 
 static int as_before(struct tnd_net *net, int value, int like)
@@ -394,8 +393,7 @@ static int as_mask(struct tnd_net *net, int value, int64_t m, int64_t n)
     for (int i = 0; i < shape.n - 2; i++) {
         out = tnd_net_slice(net, out, i, 0, 1, 1);
     }
-    const struct tnd_dims wanted = {3, {1, m, n}};
-    return tnd_net_reshape(net, out, &wanted);
+    return tnd_net_reshape(net, out, &TND_DIMS(1, m, n));
 }
 
 /* softmax(scores): what it is made of. */
