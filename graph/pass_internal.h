@@ -18,7 +18,8 @@ struct tnd_rewrite {
     int *readers;     /* by value of `from` that is no view: operands and outputs that are it */
     bool *is_needed;  /* by value of `from` that is no view: an output depends on it */
     uint64_t *hashes; /* of the nodes of `to` (pass "equal") */
-    uint64_t *hashed; /* of constants, by value of `from` */
+    uint64_t *hashed; /* of constants, by value of `from` below n_hashed */
+    int n_hashed;
     int fired;
 };
 

@@ -76,7 +76,7 @@ static int find_constant(struct tnd_rewrite *rewrite, int value)
     const uint64_t hash =
         has_values ? hash_bytes(array->data, (size_t)array->n * tandem_dtype_bytes(array->type))
                    : (uintptr_t)array;
-    for (int i = 0; i < value; i++) {
+    for (int i = 0; i < rewrite->n_hashed; i++) {
         const struct tnd_net_value *other = &from->values[i];
         if (rewrite->map[i] != TANDEM_NET_NONE && rewrite->hashed[i] == hash && other->input < 0 &&
             other->node < 0 && other->known != NULL && is_equal_array(other->known, array)) {
@@ -86,6 +86,7 @@ static int find_constant(struct tnd_rewrite *rewrite, int value)
         }
     }
     rewrite->hashed[value] = hash;
+    rewrite->n_hashed = value < rewrite->n_hashed ? rewrite->n_hashed : value + 1;
     return TANDEM_NET_NONE;
 }
 
@@ -330,6 +331,7 @@ static bool begin(struct tnd_rewrite *rewrite)
     const struct tnd_net *net = rewrite->from;
     rewrite->to = tnd_net_new();
     rewrite->fired = 0;
+    rewrite->n_hashed = 0;
     for (int i = 0; i < net->n_values; i++) {
         rewrite->map[i] = TANDEM_NET_NONE;
         rewrite->hashed[i] = 0;

@@ -478,6 +478,21 @@ static void a_pass_without_a_change_leaves_the_net_in_place(void)
     tnd_net_free(net);
 }
 
+/* The constant that is read first was made last. */
+static void equal_constants_meet_in_any_order(void)
+{
+    struct tandem_error error = {0};
+    struct tnd_net *net = tnd_net_new();
+    const int x = input(net, TANDEM_DTYPE_F32);
+    const int first = tnd_net_scalar(net, TANDEM_DTYPE_F32, 1.5);
+    const int last = tnd_net_scalar(net, TANDEM_DTYPE_F32, 1.5);
+    const int y = tnd_net_binary(net, TANDEM_BINARY_MUL, x, last);
+    (void)tnd_net_output(net, tnd_net_binary(net, TANDEM_BINARY_DIV, y, first));
+    check_ok(tnd_net_optimize(net, TND_PASS_BIT(TND_PASS_EQUAL), NULL, &error));
+    check_int(net->n_owned, 1);
+    tnd_net_free(net);
+}
+
 static void a_pass_without_memory_leaves_the_net_as_it_was(void)
 {
     uint8_t bytes[64];
@@ -652,6 +667,7 @@ static CU_TestInfo tests_pass[] = {
     {"random_smooth_nets_keep_their_results", random_smooth_nets_keep_their_results},
     {"a_pass_without_a_change_leaves_the_net_in_place",
      a_pass_without_a_change_leaves_the_net_in_place},
+    {"equal_constants_meet_in_any_order", equal_constants_meet_in_any_order},
     {"a_pass_without_memory_leaves_the_net_as_it_was",
      a_pass_without_memory_leaves_the_net_as_it_was},
     CU_TEST_INFO_NULL,
