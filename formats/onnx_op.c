@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/small_float.h"
+#include "base/text.h"
 #include "base/tnd_assert.h"
 
 #define MAX_COUNTED (1 << 24) /* (an extent beside one of 0 may be large) */
@@ -278,6 +279,36 @@ int tnd_onnx_small_float(struct tnd_onnx_call *call, int value, enum tandem_dtyp
             tnd_net_select(call->net, is_below, tnd_onnx_scalar(call, value, (double)NAN), value);
     }
     return tnd_net_cast(call->net, value, type);
+}
+
+void tnd_onnx_formula(struct tnd_onnx_call *call, const char *text)
+{
+    struct tnd_term terms[TND_FORMULA_TERMS];
+    const char *at = text;
+    int n = 0;
+    for (; *at != ':'; n++) {
+        char name[16];
+        double usual = 0.0;
+        at += strspn(at, ", ");
+        const size_t n_name = strcspn(at, " ,:");
+        const size_t all = strcspn(at, ",:");
+        if (n_name == all) {
+            terms[n] = tnd_term_value(tnd_onnx_wide(call, tnd_onnx_in(call, n)));
+        } else {
+            const char *number = at + strcspn(at, "=") + 2;
+            snprintf(name, sizeof(name), "%.*s", (int)n_name, at);
+            (void)tnd_text_to_double(number, all - (size_t)(number - at), &usual);
+            terms[n] = tnd_term_number((double)tnd_onnx_float(call, name, (float)usual));
+        }
+        at += all;
+    }
+    call->out[0] =
+        tnd_onnx_narrow(call, tnd_net_formula_of(call->net, text, terms, n), tnd_onnx_in(call, 0));
+}
+
+int tnd_onnx_divided(struct tnd_onnx_call *call, int x, int by)
+{
+    return tnd_net_formula(call->net, "x, by: x / (by == 0 ? 1 : by)", x, by);
 }
 
 int tnd_onnx_counting(struct tnd_onnx_call *call, int64_t n)

@@ -9,6 +9,7 @@
 
 #include "base/vector.h"
 #include "formats/onnx_build.h"
+#include "graph/net_formula.h"
 
 struct tnd_onnx_builder;
 
@@ -176,8 +177,16 @@ void tnd_onnx_list(struct tnd_onnx_call *call, const char *name, int operand,
 /** An axis, negative ones from the end; out of range: refused, and false. `rank`: dimensions. */
 bool tnd_onnx_axis(struct tnd_onnx_call *call, int64_t axis, int rank, int *out);
 
+static inline int tnd_onnx_binary(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
+{
+    return tnd_net_binary(call->net, kind, a, b);
+}
 /** Element by element with one number, which becomes a constant of the value's type. */
 int tnd_onnx_with(struct tnd_onnx_call *call, enum tandem_binary kind, int value, double number);
+/** Builds an operator that is a formula (tnd_net_formula) of its operands, as in tnd_onnx_wide, and
+ *  of attributes, behind which the formula's head says what they are where the node has none:
+ *  "x, alpha = 0.5: x * alpha". */
+void tnd_onnx_formula(struct tnd_onnx_call *call, const char *text);
 /** A constant of one value, of the type of another value. */
 int tnd_onnx_scalar(struct tnd_onnx_call *call, int like, double number);
 /** Floats of 16 bits as float32, in which the operator is computed; others as they are. */
@@ -185,6 +194,8 @@ int tnd_onnx_wide(struct tnd_onnx_call *call, int value);
 /** What an operator computed, as the type of an operand. Where it was widened, passes may leave out
  *  the rounding if another operator of floats reads it. */
 int tnd_onnx_narrow(struct tnd_onnx_call *call, int value, int like);
+/** x by a divisor, by 1 where that is 0. */
+int tnd_onnx_divided(struct tnd_onnx_call *call, int x, int by);
 /** A constant list 0, 1, ... n - 1 of int64. */
 int tnd_onnx_counting(struct tnd_onnx_call *call, int64_t n);
 /** The convolution that the node's attributes describe, of {N, C, spatial}; refused when they do

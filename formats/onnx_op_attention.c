@@ -6,11 +6,6 @@
 
 #include "formats/onnx_op.h"
 
-static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
-{
-    return tnd_net_binary(call->net, kind, a, b);
-}
-
 /* ---- attention ---- */
 
 struct attention {
@@ -105,7 +100,7 @@ static int hide(struct tnd_onnx_call *call, int scores, int is_seen)
 
 static int both(struct tnd_onnx_call *call, int a, int b)
 {
-    return a == TANDEM_NET_NONE ? b : bin(call, TANDEM_BINARY_AND, a, b);
+    return a == TANDEM_NET_NONE ? b : tnd_onnx_binary(call, TANDEM_BINARY_AND, a, b);
 }
 
 /* Numbers 0, 1, .. as {n} or, `is_column`, {n, 1}. */
@@ -137,16 +132,17 @@ static int window(struct tnd_onnx_call *call, const struct tnd_dims *scores, int
                              (double)tnd_onnx_shape_of(call, past)->dims[2]);
     } else if (tnd_onnx_in(call, 6) != TANDEM_NET_NONE) {
         const int counts = key_counts(call, scores);
-        rows = bin(call, TANDEM_BINARY_ADD, rows,
-                   tnd_onnx_with(call, TANDEM_BINARY_SUB, counts, (double)scores->dims[2]));
+        rows = tnd_onnx_binary(
+            call, TANDEM_BINARY_ADD, rows,
+            tnd_onnx_with(call, TANDEM_BINARY_SUB, counts, (double)scores->dims[2]));
     }
     if (right >= 0) {
         const int last = tnd_onnx_with(call, TANDEM_BINARY_ADD, rows, (double)right);
-        seen = bin(call, TANDEM_BINARY_LESS_EQUAL, keys, last);
+        seen = tnd_onnx_binary(call, TANDEM_BINARY_LESS_EQUAL, keys, last);
     }
     if (left >= 0) {
         const int first = tnd_onnx_with(call, TANDEM_BINARY_SUB, rows, (double)left);
-        seen = both(call, seen, bin(call, TANDEM_BINARY_LESS_EQUAL, first, keys));
+        seen = both(call, seen, tnd_onnx_binary(call, TANDEM_BINARY_LESS_EQUAL, first, keys));
     }
     return seen;
 }
@@ -167,7 +163,8 @@ static int seen_keys(struct tnd_onnx_call *call, const struct tnd_dims *scores)
     int seen = left >= 0 || right >= 0 ? window(call, scores, left, right) : TANDEM_NET_NONE;
     if (tnd_onnx_in(call, 6) != TANDEM_NET_NONE) {
         const int keys = places(call, scores->dims[3], false);
-        seen = both(call, seen, bin(call, TANDEM_BINARY_LESS, keys, key_counts(call, scores)));
+        seen = both(call, seen,
+                    tnd_onnx_binary(call, TANDEM_BINARY_LESS, keys, key_counts(call, scores)));
     }
     return seen;
 }
@@ -198,9 +195,10 @@ static int mask(struct tnd_onnx_call *call, int scores)
     }
     const bool is_logical = tnd_onnx_type_of(call, given) == TANDEM_DTYPE_BOOL;
     given = tnd_net_expand(call->net, padded_mask(call, given, shape.dims[3]), &shape);
-    return is_logical ? hide(call, scores, given)
-                      : bin(call, TANDEM_BINARY_ADD, scores,
-                            tnd_net_cast(call->net, given, tnd_onnx_type_of(call, scores)));
+    return is_logical
+               ? hide(call, scores, given)
+               : tnd_onnx_binary(call, TANDEM_BINARY_ADD, scores,
+                                 tnd_net_cast(call->net, given, tnd_onnx_type_of(call, scores)));
 }
 
 /* Softmax of each row, in a precision; a row that sees no key gives zeros. */
@@ -233,15 +231,12 @@ static int products(struct tnd_onnx_call *call, const struct attention *it)
 
 static void score(struct tnd_onnx_call *call, struct attention *it, enum tandem_dtype precision)
 {
-    struct tnd_net *net = call->net;
     const int64_t mode = tnd_onnx_int(call, "qk_matmul_output_mode", 0);
     const double softcap = (double)tnd_onnx_float(call, "softcap", 0.0F);
     int x = products(call, it);
     it->shown = x;
     if (softcap > 0.0) {
-        x = tnd_net_unary(net, TANDEM_UNARY_TANH,
-                          tnd_onnx_with(call, TANDEM_BINARY_DIV, x, softcap));
-        x = tnd_onnx_with(call, TANDEM_BINARY_MUL, x, softcap);
+        x = tnd_net_formula(call->net, "x, cap: tanh(x / cap) * cap", x, softcap);
     }
     it->shown = mode == 1 ? x : it->shown;
     x = mask(call, x);
@@ -402,10 +397,8 @@ static int turn(struct tnd_onnx_call *call, const struct rotary *it)
     const int sine = angles(call, it, tnd_onnx_in(call, 2));
     const int a = tnd_net_slice(net, it->x, 3, 0, it->half, it->step);
     const int b = tnd_net_slice(net, it->x, 3, it->step == 1 ? it->half : 1, it->half, it->step);
-    const int real = bin(call, TANDEM_BINARY_SUB, bin(call, TANDEM_BINARY_MUL, cosine, a),
-                         bin(call, TANDEM_BINARY_MUL, sine, b));
-    const int other = bin(call, TANDEM_BINARY_ADD, bin(call, TANDEM_BINARY_MUL, sine, a),
-                          bin(call, TANDEM_BINARY_MUL, cosine, b));
+    const int real = tnd_net_formula(net, "cos, sin, a, b: cos * a - sin * b", cosine, sine, a, b);
+    const int other = tnd_net_formula(net, "cos, sin, a, b: sin * a + cos * b", cosine, sine, a, b);
     const int turned = join(call, it, real, other);
     if (2 * it->half == head) {
         return turned;

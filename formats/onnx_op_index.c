@@ -44,10 +44,9 @@ static void build_depth_to_space(struct tnd_onnx_call *call)
     const int64_t w = from.dims[3];
     const struct tnd_dims split = is_crd ? (struct tnd_dims){6, {n, c, b, b, h, w}}
                                          : (struct tnd_dims){6, {n, b, b, c, h, w}};
-    const struct tnd_dims to = {4, {n, c, h * b, w * b}};
     const int parts = tnd_net_permute(call->net, tnd_net_reshape(call->net, x, &split),
                                       is_crd ? column_first : depth_first);
-    call->out[0] = tnd_net_reshape(call->net, parts, &to);
+    call->out[0] = tnd_net_reshape(call->net, parts, &TND_DIMS(n, c, h * b, w * b));
 }
 
 static void build_space_to_depth(struct tnd_onnx_call *call)
@@ -81,10 +80,9 @@ static int compare_places(struct tnd_onnx_call *call, enum tandem_binary kind, i
                           int64_t columns, int64_t diagonal)
 {
     struct tnd_net *net = call->net;
-    const struct tnd_dims tall = {2, {rows, 1}};
     const int first = tnd_net_scalar(net, TANDEM_DTYPE_I64, (double)diagonal);
     const int row = tnd_net_binary(net, TANDEM_BINARY_ADD, tnd_onnx_counting(call, rows), first);
-    return tnd_net_binary(net, kind, tnd_net_reshape(net, row, &tall),
+    return tnd_net_binary(net, kind, tnd_net_reshape(net, row, &TND_DIMS(rows, 1)),
                           tnd_onnx_counting(call, columns));
 }
 
@@ -148,18 +146,12 @@ static void build_one_hot(struct tnd_onnx_call *call)
         numbers.dims[i] = i == axis ? depth[0] : 1;
     }
     indices = tnd_net_reshape(net, tnd_net_cast(net, indices, TANDEM_DTYPE_I64), &wide);
-    const int size = tnd_net_scalar(net, TANDEM_DTYPE_I64, (double)depth[0]);
-    const int is_low = tnd_net_binary(net, TANDEM_BINARY_LESS, indices,
-                                      tnd_net_scalar(net, TANDEM_DTYPE_I64, 0.0));
-    indices =
-        tnd_net_select(net, is_low, tnd_net_binary(net, TANDEM_BINARY_ADD, indices, size), indices);
-    const int is_on =
-        tnd_net_binary(net, TANDEM_BINARY_EQUAL, indices,
-                       tnd_net_reshape(net, tnd_onnx_counting(call, depth[0]), &numbers));
+    const int places = tnd_net_reshape(net, tnd_onnx_counting(call, depth[0]), &numbers);
+    const int is_on = tnd_net_formula(net, "i, place, depth: (i < 0 ? i + depth : i) == place",
+                                      indices, places, (double)depth[0]);
     const int values = tnd_onnx_in(call, 2);
-    const struct tnd_dims pair = {1, {2}};
     static const struct tnd_dims scalar;
-    if (!tnd_dims_is_equal(tnd_onnx_shape_of(call, values), &pair)) {
+    if (!tnd_dims_is_equal(tnd_onnx_shape_of(call, values), &TND_DIMS(2))) {
         (void)tnd_onnx_refuse(call, "values are not two: off and on");
         return;
     }
@@ -192,11 +184,8 @@ static void build_reverse_sequence(struct tnd_onnx_call *call)
     }
     const int place = tnd_net_reshape(net, tnd_onnx_counting(call, shape.dims[time]), &along);
     const int length = tnd_net_reshape(net, lengths, &across);
-    const int one = tnd_net_scalar(net, TANDEM_DTYPE_I64, 1.0);
-    const int turned = tnd_net_binary(net, TANDEM_BINARY_SUB,
-                                      tnd_net_binary(net, TANDEM_BINARY_SUB, length, one), place);
     const int index =
-        tnd_net_select(net, tnd_net_binary(net, TANDEM_BINARY_LESS, place, length), turned, place);
+        tnd_net_formula(net, "i, length: i < length ? length - 1 - i : i", place, length);
     call->out[0] = tnd_net_gather_elements(net, x, tnd_net_expand(net, index, &shape), (int)time);
 }
 
@@ -242,8 +231,7 @@ static void build_compress(struct tnd_onnx_call *call)
         return;
     }
     int64_t n = 0;
-    const struct tnd_dims most = {1, {condition->n}};
-    struct tnd_array *list = tnd_array_new(TANDEM_DTYPE_I64, &most);
+    struct tnd_array *list = tnd_array_new(TANDEM_DTYPE_I64, &TND_DIMS(condition->n));
     for (int64_t i = 0; list != NULL && i < condition->n; i++) {
         if (tnd_array_integer(condition, i) != 0) {
             ((int64_t *)list->data)[n++] = i;
@@ -291,8 +279,7 @@ static void build_non_zero(struct tnd_onnx_call *call)
     for (int64_t i = 0; i < values->n; i++) {
         n += tnd_array_number(values, i) != 0.0;
     }
-    const struct tnd_dims shape = {2, {values->shape.n, n}};
-    struct tnd_array *places = tnd_array_new(TANDEM_DTYPE_I64, &shape);
+    struct tnd_array *places = tnd_array_new(TANDEM_DTYPE_I64, &TND_DIMS(values->shape.n, n));
     int64_t strides[TANDEM_NET_MAX_DIMS];
     tnd_dims_strides(&values->shape, strides);
     for (int64_t i = 0, k = 0; places != NULL && i < values->n; i++) {
@@ -391,9 +378,8 @@ static const struct tnd_array *known_rows(struct tnd_onnx_call *call, int x, int
     }
     const int64_t n = tnd_dims_values(&shape);
     const int64_t rows = is_flat ? n : shape.dims[axis];
-    const struct tnd_dims flat = {2, {rows, rows > 0 ? n / rows : 0}};
     x = is_flat ? x : tnd_net_permute(call->net, x, axes);
-    x = tnd_net_reshape(call->net, x, &flat);
+    x = tnd_net_reshape(call->net, x, &TND_DIMS(rows, rows > 0 ? n / rows : 0));
     const struct tnd_array *known = x == TANDEM_NET_NONE ? NULL : tnd_onnx_ask(call, x);
     if (known == NULL) {
         (void)tnd_onnx_refuse(call, "the extent of its result depends on values");
@@ -406,11 +392,10 @@ static void give_unique(struct tnd_onnx_call *call, int x, int axis, const struc
 {
     const int64_t n = known->shape.dims[0];
     const bool is_sorted = tnd_onnx_int(call, "sorted", 1) != 0;
-    const struct tnd_dims list = {1, {n}};
     struct tnd_array *lists[3];
     bool has_memory = true;
     for (int i = 0; i < 3; i++) {
-        lists[i] = tnd_array_new(TANDEM_DTYPE_I64, &list);
+        lists[i] = tnd_array_new(TANDEM_DTYPE_I64, &TND_DIMS(n));
         has_memory = has_memory && lists[i] != NULL;
     }
     int64_t found = 0;
@@ -436,7 +421,6 @@ static void build_unique(struct tnd_onnx_call *call)
 {
     int x = tnd_onnx_in(call, 0);
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
-    const struct tnd_dims flat = {1, {tnd_dims_values(&shape)}};
     const bool is_flat = !tnd_onnx_has(call, "axis");
     int axis = 0;
     if (!is_flat && !tnd_onnx_axis(call, tnd_onnx_int(call, "axis", 0), shape.n, &axis)) {
@@ -450,7 +434,7 @@ static void build_unique(struct tnd_onnx_call *call)
         (void)tnd_onnx_refuse(call, "no values");
         return;
     }
-    x = is_flat ? tnd_net_reshape(call->net, x, &flat) : x;
+    x = is_flat ? tnd_net_reshape(call->net, x, &TND_DIMS(tnd_dims_values(&shape))) : x;
     struct row *rows = tnd_calloc((size_t)known->shape.dims[0], sizeof(rows[0]));
     if (rows != NULL) {
         give_unique(call, x, axis, known, rows);

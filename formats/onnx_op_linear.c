@@ -9,12 +9,6 @@ static void build_matmul(struct tnd_onnx_call *call)
     call->out[0] = tnd_net_matmul(call->net, tnd_onnx_in(call, 0), tnd_onnx_in(call, 1));
 }
 
-/* `value` times a factor; the value itself for 1. */
-static int scaled(struct tnd_onnx_call *call, int value, double factor)
-{
-    return factor == 1.0 ? value : tnd_onnx_with(call, TANDEM_BINARY_MUL, value, factor);
-}
-
 static void build_gemm(struct tnd_onnx_call *call)
 {
     static const int swapped[] = {1, 0};
@@ -33,11 +27,9 @@ static void build_gemm(struct tnd_onnx_call *call)
     }
     const double alpha = (double)tnd_onnx_float(call, "alpha", 1.0f);
     const double beta = (double)tnd_onnx_float(call, "beta", 1.0f);
-    const int product = scaled(call, tnd_net_matmul(call->net, a, b), alpha);
-    call->out[0] =
-        c == TANDEM_NET_NONE || product == TANDEM_NET_NONE
-            ? product
-            : tnd_net_binary(call->net, TANDEM_BINARY_ADD, product, scaled(call, c, beta));
+    const int product = tnd_net_matmul(call->net, a, b);
+    call->out[0] = tnd_net_formula(call->net, "ab, c?, alpha, beta: ab * alpha + c * beta", product,
+                                   c, alpha, beta);
 }
 
 /* ---- determinants ---- */
@@ -59,30 +51,20 @@ static int eliminated(struct tnd_onnx_call *call, int a, int *det)
     const int at = tnd_net_reshape(net, tnd_net_arg_reduce(net, true, size, 1, false), &one);
     const int pivot = tnd_net_gather_elements(net, a, tnd_net_expand(net, at, &row), 1);
     const int head = tnd_net_slice(net, pivot, 2, 0, 1, 1);
-    const int zero = tnd_onnx_scalar(call, a, 0.0);
-    const int is_swap =
-        tnd_net_binary(net, TANDEM_BINARY_LESS, tnd_net_scalar(net, TANDEM_DTYPE_I64, 0), at);
-    const int sign =
-        tnd_net_select(net, is_swap, tnd_onnx_scalar(call, a, -1.0), tnd_onnx_scalar(call, a, 1.0));
-    const int factor = tnd_net_binary(net, TANDEM_BINARY_MUL, sign, head);
+    const int factor = tnd_net_formula(net, "at, head: at > 0 ? -head : head", at, head);
     *det = tnd_net_binary(net, TANDEM_BINARY_MUL, *det, tnd_net_reshape(net, factor, &list));
     if (n == 1 || net->status != TANDEM_OK) {
         return TANDEM_NET_NONE;
     }
     /* the first row stands where the pivot was */
-    const struct tnd_dims column = {3, {1, n, 1}};
-    const int rows = tnd_net_reshape(net, tnd_onnx_counting(call, n), &column);
+    const int rows = tnd_net_reshape(net, tnd_onnx_counting(call, n), &TND_DIMS(1, n, 1));
     const int is_pivot = tnd_net_binary(net, TANDEM_BINARY_EQUAL, rows, at);
     a = tnd_net_select(net, is_pivot, tnd_net_slice(net, a, 1, 0, 1, 1), a);
     const int rest = tnd_net_slice(net, a, 1, 1, n - 1, 1);
-    const int divisor =
-        tnd_net_select(net, tnd_net_binary(net, TANDEM_BINARY_EQUAL, head, zero),
-                       tnd_onnx_scalar(call, a, 1.0), head); /* (a column of zeros stays) */
-    const int by =
-        tnd_net_binary(net, TANDEM_BINARY_DIV, tnd_net_slice(net, rest, 2, 0, 1, 1), divisor);
-    return tnd_net_binary(
-        net, TANDEM_BINARY_SUB, tnd_net_slice(net, rest, 2, 1, n - 1, 1),
-        tnd_net_binary(net, TANDEM_BINARY_MUL, by, tnd_net_slice(net, pivot, 2, 1, n - 1, 1)));
+    const int by = tnd_onnx_divided(call, tnd_net_slice(net, rest, 2, 0, 1, 1), head);
+    const int of = tnd_net_slice(net, rest, 2, 1, n - 1, 1);
+    const int less = tnd_net_slice(net, pivot, 2, 1, n - 1, 1);
+    return tnd_net_formula(net, "of, by, less: of - by * less", of, by, less);
 }
 
 static void build_det(struct tnd_onnx_call *call)
@@ -100,8 +82,7 @@ static void build_det(struct tnd_onnx_call *call)
     const int64_t n = shape.dims[shape.n - 1];
     shape.n -= 2;
     const struct tnd_dims list = {1, {tnd_dims_values(&shape)}};
-    const struct tnd_dims squares = {3, {list.dims[0], n, n}};
-    int a = tnd_net_reshape(net, tnd_onnx_wide(call, x), &squares);
+    int a = tnd_net_reshape(net, tnd_onnx_wide(call, x), &TND_DIMS(list.dims[0], n, n));
     int det = tnd_net_expand(net, tnd_onnx_scalar(call, a, 1.0), &list);
     for (int64_t i = 0; i < n && net->status == TANDEM_OK; i++) {
         a = eliminated(call, a, &det);

@@ -8,11 +8,6 @@
 
 #include "formats/onnx_op.h"
 
-static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
-{
-    return tnd_net_binary(call->net, kind, a, b);
-}
-
 /* ---- activations ---- */
 
 /* `name` of a value, with the numbers that the node lists for it: alpha and beta. */
@@ -30,8 +25,8 @@ static int activated(struct tnd_onnx_call *call, int value, const char *name)
         return value;
     }
     if (strcmp(name, "Clip") == 0 && n == 2) {
-        value = tnd_onnx_with(call, TANDEM_BINARY_MAX, value, (double)alpha);
-        return tnd_onnx_with(call, TANDEM_BINARY_MIN, value, (double)beta);
+        return tnd_net_formula(call->net, "x, low, high: min(max(x, low), high)", value,
+                               (double)alpha, (double)beta);
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (strcmp(name, known[i]) == 0 && n <= 2) {
@@ -44,9 +39,9 @@ static int activated(struct tnd_onnx_call *call, int value, const char *name)
 /* A value and a bias (or none), as float32. */
 static int biased(struct tnd_onnx_call *call)
 {
-    const int x = tnd_onnx_wide(call, tnd_onnx_in(call, 0));
-    const int bias = tnd_onnx_in(call, 1);
-    return bias == TANDEM_NET_NONE ? x : bin(call, TANDEM_BINARY_ADD, x, tnd_onnx_wide(call, bias));
+    return tnd_net_formula(call->net, "x, bias?: x + bias",
+                           tnd_onnx_wide(call, tnd_onnx_in(call, 0)),
+                           tnd_onnx_wide(call, tnd_onnx_in(call, 1)));
 }
 
 static void give(struct tnd_onnx_call *call, int value)
@@ -61,11 +56,7 @@ static void build_gelu(struct tnd_onnx_call *call) /* and BiasGelu, FastGelu */
 
 static void build_quick_gelu(struct tnd_onnx_call *call)
 {
-    const int x = tnd_onnx_wide(call, tnd_onnx_in(call, 0));
-    const double alpha = (double)tnd_onnx_float(call, "alpha", 1.702F);
-    const int gate =
-        tnd_onnx_apply(call, "Sigmoid", NULL, 0, tnd_onnx_with(call, TANDEM_BINARY_MUL, x, alpha));
-    give(call, bin(call, TANDEM_BINARY_MUL, x, gate));
+    tnd_onnx_formula(call, "x, alpha = 1.702: x * reciprocal(exp(-(x * alpha)) + 1)");
 }
 
 /* ---- products ---- */
@@ -128,7 +119,7 @@ static void build_fused_conv(struct tnd_onnx_call *call)
     const char *name = tnd_onnx_word(call, "activation", "");
     const int z = tnd_onnx_in(call, 3);
     int value = as_other(call, "Conv", call->in, call->n_in < 3 ? call->n_in : 3);
-    value = z == TANDEM_NET_NONE ? value : bin(call, TANDEM_BINARY_ADD, value, z);
+    value = z == TANDEM_NET_NONE ? value : tnd_onnx_binary(call, TANDEM_BINARY_ADD, value, z);
     call->out[0] = activated(call, value, name);
 }
 
@@ -145,8 +136,8 @@ static int normalised(struct tnd_onnx_call *call, int x, int gamma, int beta, bo
     const unsigned axes = 1U << (rank - 1);
     int y =
         tnd_net_norm(call->net, is_simple ? TANDEM_NORM_RMS : TANDEM_NORM_LAYER, x, axes, epsilon);
-    y = bin(call, TANDEM_BINARY_MUL, y, tnd_onnx_wide(call, gamma));
-    return beta == TANDEM_NET_NONE ? y : bin(call, TANDEM_BINARY_ADD, y, tnd_onnx_wide(call, beta));
+    return tnd_net_formula(call->net, "y, gamma, beta?: y * gamma + beta", y,
+                           tnd_onnx_wide(call, gamma), tnd_onnx_wide(call, beta));
 }
 
 /* input, skip, gamma, beta (not of the simplified one), bias. Outputs: norm, (mean, inverse of the
@@ -157,10 +148,9 @@ static void build_skip_norm(struct tnd_onnx_call *call)
     const int beta = is_simple ? TANDEM_NET_NONE : tnd_onnx_in(call, 3);
     const int bias = tnd_onnx_in(call, is_simple ? 3 : 4);
     const enum tandem_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, 0));
-    int sum = bin(call, TANDEM_BINARY_ADD, tnd_onnx_wide(call, tnd_onnx_in(call, 0)),
-                  tnd_onnx_wide(call, tnd_onnx_in(call, 1)));
-    sum = bias == TANDEM_NET_NONE ? sum
-                                  : bin(call, TANDEM_BINARY_ADD, sum, tnd_onnx_wide(call, bias));
+    const int sum = tnd_net_formula(
+        call->net, "x, skip, bias?: x + skip + bias", tnd_onnx_wide(call, tnd_onnx_in(call, 0)),
+        tnd_onnx_wide(call, tnd_onnx_in(call, 1)), tnd_onnx_wide(call, bias));
     for (int i = 1; i < 3 && i < call->n_out; i++) {
         if (call->node->outputs[i][0] != '\0') {
             (void)tnd_onnx_refuse(call, "mean and deviation as results, which are of training");
@@ -210,9 +200,11 @@ static void build_embed_norm(struct tnd_onnx_call *call)
         return;
     }
     at = positions == TANDEM_NET_NONE ? tnd_net_slice(net, at, 0, 0, tokens, 1) : at;
-    int sum = bin(call, TANDEM_BINARY_ADD, tnd_net_gather(net, tnd_onnx_in(call, 2), ids, 0), at);
+    int sum = tnd_onnx_binary(call, TANDEM_BINARY_ADD,
+                              tnd_net_gather(net, tnd_onnx_in(call, 2), ids, 0), at);
     if (segments != TANDEM_NET_NONE) {
-        sum = bin(call, TANDEM_BINARY_ADD, sum, tnd_net_gather(net, table, segments, 0));
+        sum =
+            tnd_onnx_binary(call, TANDEM_BINARY_ADD, sum, tnd_net_gather(net, table, segments, 0));
     }
     const enum tandem_dtype type = tnd_onnx_type_of(call, sum);
     const int y = normalised(call, tnd_onnx_wide(call, sum), tnd_onnx_in(call, 5),

@@ -19,11 +19,6 @@ struct attention {
     double softcap; /* 0: none */
 };
 
-static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
-{
-    return tnd_net_binary(call->net, kind, a, b);
-}
-
 static struct tnd_onnx_attribute integer(const char *name, int64_t value)
 {
     return (struct tnd_onnx_attribute){
@@ -132,9 +127,9 @@ static int attend(struct tnd_onnx_call *call, const struct attention *it)
 
 static int added(struct tnd_onnx_call *call, int mask, int more)
 {
-    return mask == TANDEM_NET_NONE   ? more
-           : more == TANDEM_NET_NONE ? mask
-                                     : bin(call, TANDEM_BINARY_ADD, mask, more);
+    return mask == TANDEM_NET_NONE
+               ? more
+               : tnd_net_formula(call->net, "mask, more?: mask + more", mask, more);
 }
 
 /* What is added to scores for a mask of 1 (keep) and 0, {batch, keys} or {batch, rows, keys}, or a
@@ -163,9 +158,8 @@ static int mask_of(struct tnd_onnx_call *call, int mask, const struct attention 
                                (long long)it->batch, (long long)it->keys, (long long)it->batch,
                                (long long)it->rows, (long long)it->keys);
     }
-    mask = tnd_net_cast(net, mask, TANDEM_DTYPE_F32);
-    mask = tnd_net_binary(net, TANDEM_BINARY_SUB, tnd_net_scalar(net, TANDEM_DTYPE_F32, 1.0), mask);
-    return tnd_net_reshape(net, tnd_onnx_with(call, TANDEM_BINARY_MUL, mask, low), &to);
+    mask = tnd_net_formula(net, "mask, low: (1 - float32(mask)) * low", mask, low);
+    return tnd_net_reshape(net, mask, &to);
 }
 
 /* -infinity where a row does not see a key, 0 elsewhere. Row i sees keys up to `last` + i, at most
@@ -174,17 +168,14 @@ static int seen_mask(struct tnd_onnx_call *call, const struct attention *it, int
                      int64_t window)
 {
     struct tnd_net *net = call->net;
-    const struct tnd_dims column = {2, {it->rows, 1}};
     const struct tnd_dims upright = {
         4, {tnd_onnx_shape_of(call, last)->n == 0 ? 1 : it->batch, 1, 1, 1}};
     const int keys = tnd_onnx_counting(call, it->keys);
-    int own = tnd_net_reshape(net, tnd_onnx_counting(call, it->rows), &column);
-    own = bin(call, TANDEM_BINARY_ADD, own, tnd_net_reshape(net, last, &upright));
-    int seen = bin(call, TANDEM_BINARY_LESS_EQUAL, keys, own);
-    if (window > 0) {
-        const int first = tnd_onnx_with(call, TANDEM_BINARY_SUB, own, (double)window);
-        seen = bin(call, TANDEM_BINARY_AND, seen, bin(call, TANDEM_BINARY_LESS, first, keys));
-    }
+    int own = tnd_net_reshape(net, tnd_onnx_counting(call, it->rows), &TND_DIMS(it->rows, 1));
+    own = tnd_onnx_binary(call, TANDEM_BINARY_ADD, own, tnd_net_reshape(net, last, &upright));
+    const int seen = tnd_net_formula(
+        net, window > 0 ? "key, own, n: key <= own & own - n < key" : "key, own, n: key <= own",
+        keys, own, (double)window);
     return tnd_net_select(net, seen, tnd_net_scalar(net, TANDEM_DTYPE_F32, 0.0),
                           tnd_net_scalar(net, TANDEM_DTYPE_F32, -INFINITY));
 }
@@ -289,8 +280,7 @@ static void build_attention(struct tnd_onnx_call *call)
     const int bias = tnd_onnx_in(call, 2);
     int all = tnd_net_matmul(net, tnd_onnx_wide(call, tnd_onnx_in(call, 0)),
                              tnd_onnx_wide(call, tnd_onnx_in(call, 1)));
-    all = bias == TANDEM_NET_NONE ? all
-                                  : bin(call, TANDEM_BINARY_ADD, all, tnd_onnx_wide(call, bias));
+    all = added(call, all, tnd_onnx_wide(call, bias));
     attend_projected(call, all, tnd_onnx_in(call, 3), tnd_onnx_in(call, 4), tnd_onnx_in(call, 5));
 }
 
@@ -326,8 +316,9 @@ static int biased(struct tnd_onnx_call *call, int value, int64_t first)
     if (whole->n != 1 || shape->dims[2] > whole->dims[0] - first) {
         return tnd_onnx_refuse(call, "a bias of fewer values than queries, keys and values have");
     }
-    return bin(call, TANDEM_BINARY_ADD, value,
-               tnd_onnx_wide(call, tnd_net_slice(call->net, bias, 0, first, shape->dims[2], 1)));
+    return tnd_onnx_binary(
+        call, TANDEM_BINARY_ADD, value,
+        tnd_onnx_wide(call, tnd_net_slice(call->net, bias, 0, first, shape->dims[2], 1)));
 }
 
 /* Keys (1) or values (2) that are not packed: {batch, keys, heads * size}, to which the bias is
@@ -428,8 +419,9 @@ static void build_rotary(struct tnd_onnx_call *call)
     }
     if (by.n < 2 && tnd_dims_values(&by) == 1) {
         const struct tnd_dims one = {0, {0}};
-        positions = bin(call, TANDEM_BINARY_ADD, tnd_net_reshape(call->net, positions, &one),
-                        tnd_onnx_counting(call, rows));
+        positions =
+            tnd_onnx_binary(call, TANDEM_BINARY_ADD, tnd_net_reshape(call->net, positions, &one),
+                            tnd_onnx_counting(call, rows));
         positions = tnd_net_expand(call->net, positions, &all);
     } else if (!tnd_dims_is_equal(&by, &all)) {
         (void)tnd_onnx_refuse(call, "positions that are neither {1} nor {batch, rows}");
@@ -516,12 +508,11 @@ static int written(struct tnd_onnx_call *call, const struct timeline *time, int 
 static void turn(struct tnd_onnx_call *call, const struct timeline *time, struct attention *it)
 {
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, it->q);
-    const struct tnd_dims all = {2, {shape.dims[0], shape.dims[2]}};
     int positions = tnd_onnx_in(call, 9);
     if (positions == TANDEM_NET_NONE) {
-        positions =
-            bin(call, TANDEM_BINARY_ADD, time->before, tnd_onnx_counting(call, shape.dims[2]));
-        positions = tnd_net_expand(call->net, positions, &all);
+        positions = tnd_onnx_binary(call, TANDEM_BINARY_ADD, time->before,
+                                    tnd_onnx_counting(call, shape.dims[2]));
+        positions = tnd_net_expand(call->net, positions, &TND_DIMS(shape.dims[0], shape.dims[2]));
     }
     const int cosines = tnd_onnx_in(call, 7);
     const int sines = tnd_onnx_in(call, 8);

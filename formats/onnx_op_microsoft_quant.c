@@ -7,11 +7,6 @@
 #include "base/alloc.h"
 #include "formats/onnx_op.h"
 
-static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
-{
-    return tnd_net_binary(call->net, kind, a, b);
-}
-
 /* Operand `i`, its scale and zero point behind it, as float32. */
 static int floats_of(struct tnd_onnx_call *call, int i)
 {
@@ -28,7 +23,9 @@ static void give(struct tnd_onnx_call *call, int value, int i)
 
 static void build_binary(struct tnd_onnx_call *call)
 {
-    give(call, bin(call, (enum tandem_binary)call->kind, floats_of(call, 0), floats_of(call, 3)),
+    give(call,
+         tnd_onnx_binary(call, (enum tandem_binary)call->kind, floats_of(call, 0),
+                         floats_of(call, 3)),
          6);
 }
 
@@ -114,15 +111,10 @@ static void build_gemm(struct tnd_onnx_call *call)
     }
     a = turns_a ? tnd_net_permute(call->net, a, swapped) : a;
     b = turns_b ? tnd_net_permute(call->net, b, swapped) : b;
-    int y = tnd_net_matmul(call->net, a, b);
-    y = alpha == 1.0 ? y : tnd_onnx_with(call, TANDEM_BINARY_MUL, y, alpha);
-    if (c != TANDEM_NET_NONE) {
-        const int scale = bin(call, TANDEM_BINARY_MUL, tnd_onnx_in(call, 1), tnd_onnx_in(call, 4));
-        const int bias =
-            bin(call, TANDEM_BINARY_MUL, tnd_net_cast(call->net, c, TANDEM_DTYPE_F32), scale);
-        y = bin(call, TANDEM_BINARY_ADD, y,
-                alpha == 1.0 ? bias : tnd_onnx_with(call, TANDEM_BINARY_MUL, bias, alpha));
-    }
+    const int bias = tnd_net_formula(call->net, "c?, a, b: float32(c) * (a * b)", c,
+                                     tnd_onnx_in(call, 1), tnd_onnx_in(call, 4));
+    const int y = tnd_net_formula(call->net, "ab, bias?, alpha: ab * alpha + bias * alpha",
+                                  tnd_net_matmul(call->net, a, b), bias, alpha);
     if (tnd_onnx_in(call, 7) == TANDEM_NET_NONE) {
         call->out[0] = y;
     } else {
@@ -136,9 +128,8 @@ static void give_scaled(struct tnd_onnx_call *call, const int sums[4], int a_sca
 {
     int y = TANDEM_NET_NONE;
     tnd_onnx_build_as(call, "MatMulInteger", NULL, 0, sums, 4, &y, 1);
-    y = bin(call, TANDEM_BINARY_MUL, tnd_net_cast(call->net, y, TANDEM_DTYPE_F32),
-            bin(call, TANDEM_BINARY_MUL, a_scale, b_scale));
-    call->out[0] = bias == TANDEM_NET_NONE ? y : bin(call, TANDEM_BINARY_ADD, y, bias);
+    call->out[0] = tnd_net_formula(call->net, "sum, a, b, bias?: float32(sum) * (a * b) + bias", y,
+                                   a_scale, b_scale, bias);
 }
 
 /* A, B, scales of both, zero points of both, bias. */
@@ -236,8 +227,7 @@ static void build_matmul_few_bits(struct tnd_onnx_call *call)
     if (!read_few_bits(call, &w)) {
         return;
     }
-    const struct tnd_dims shape = {2, {w.n, w.k}};
-    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &TND_DIMS(w.n, w.k));
     const int bias = tnd_onnx_in(call, 5);
     const int a = tnd_onnx_wide(call, tnd_onnx_in(call, 0));
     if (array == NULL) {
@@ -248,7 +238,7 @@ static void build_matmul_few_bits(struct tnd_onnx_call *call)
     unpack(&w, array->data);
     int y = tnd_net_matmul(call->net, a,
                            tnd_net_permute(call->net, tnd_net_constant(call->net, array), swapped));
-    y = bias == TANDEM_NET_NONE ? y : bin(call, TANDEM_BINARY_ADD, y, tnd_onnx_wide(call, bias));
+    y = tnd_net_formula(call->net, "y, bias?: y + bias", y, tnd_onnx_wide(call, bias));
     call->out[0] = tnd_onnx_narrow(call, y, tnd_onnx_in(call, 0));
 }
 

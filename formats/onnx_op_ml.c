@@ -12,11 +12,6 @@
 
 #define MAX_COMPARED (1 << 26) /* pairs of a value and a key */
 
-static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
-{
-    return tnd_net_binary(call->net, kind, a, b);
-}
-
 /* ---- shared with trees ---- */
 
 int tnd_onnx_ml_floats(struct tnd_onnx_call *call, const float *values,
@@ -92,13 +87,12 @@ static int linear_scores(struct tnd_onnx_call *call, int64_t *rows)
                                n_intercepts, (long long)features);
     }
     *rows = n / features;
-    const struct tnd_dims shape = {2, {*rows, features}};
     const struct tnd_dims list = {1, {*rows}};
-    const int w = tnd_onnx_ml_floats(call, coefficients, &shape);
+    const int w = tnd_onnx_ml_floats(call, coefficients, &TND_DIMS(*rows, features));
     const int y = tnd_net_matmul(net, x, tnd_net_permute(net, w, turned));
-    return n_intercepts == 0
-               ? y
-               : bin(call, TANDEM_BINARY_ADD, y, tnd_onnx_ml_floats(call, intercepts, &list));
+    return n_intercepts == 0 ? y
+                             : tnd_onnx_binary(call, TANDEM_BINARY_ADD, y,
+                                               tnd_onnx_ml_floats(call, intercepts, &list));
 }
 
 static void build_linear_regressor(struct tnd_onnx_call *call)
@@ -160,21 +154,21 @@ static int kernel(struct tnd_onnx_call *call, int x, int vectors)
         const struct tnd_dims rows = {3, {a->dims[0], 1, a->dims[1]}};
         const struct tnd_dims columns = {3, {1, b->dims[0], b->dims[1]}};
         const struct tnd_dims to = {2, {a->dims[0], b->dims[0]}};
-        const int gap = bin(call, TANDEM_BINARY_SUB, tnd_net_reshape(net, x, &rows),
-                            tnd_net_reshape(net, vectors, &columns));
-        const int square = bin(call, TANDEM_BINARY_MUL, gap, gap);
+        const int gap = tnd_onnx_binary(call, TANDEM_BINARY_SUB, tnd_net_reshape(net, x, &rows),
+                                        tnd_net_reshape(net, vectors, &columns));
+        const int square = tnd_onnx_binary(call, TANDEM_BINARY_MUL, gap, gap);
         const int sum =
             tnd_net_reshape(net, tnd_net_reduce(net, TANDEM_REDUCE_SUM, square, 4), &to);
-        return tnd_net_unary(net, TANDEM_UNARY_EXP,
-                             tnd_onnx_with(call, TANDEM_BINARY_MUL, sum, -gamma));
+        return tnd_net_formula(net, "sum, gamma: exp(sum * -gamma)", sum, gamma);
     }
-    const int line = tnd_onnx_with(call, TANDEM_BINARY_ADD,
-                                   tnd_onnx_with(call, TANDEM_BINARY_MUL, product, gamma), shift);
-    if (strcmp(type, "POLY") == 0) {
-        return tnd_onnx_with(call, TANDEM_BINARY_POW, line, degree);
+    const bool is_power = strcmp(type, "POLY") == 0;
+    if (!is_power && strcmp(type, "SIGMOID") != 0) {
+        return tnd_onnx_refuse(call, "kernel_type '%.20s'", type);
     }
-    return strcmp(type, "SIGMOID") == 0 ? tnd_net_unary(net, TANDEM_UNARY_TANH, line)
-                                        : tnd_onnx_refuse(call, "kernel_type '%.20s'", type);
+    return tnd_net_formula(net,
+                           is_power ? "x, gamma, shift, degree: pow(x * gamma + shift, degree)"
+                                    : "x, gamma, shift, degree: tanh(x * gamma + shift)",
+                           product, gamma, shift, degree);
 }
 
 static void build_svm_regressor(struct tnd_onnx_call *call)
@@ -209,9 +203,7 @@ static void build_svm_regressor(struct tnd_onnx_call *call)
     int y = tnd_net_matmul(net, weights, tnd_onnx_ml_floats(call, coefficients, &column));
     y = tnd_onnx_with(call, TANDEM_BINARY_ADD, y, (double)rho[0]);
     if (is_one_class) {
-        const int above = bin(call, TANDEM_BINARY_LESS, tnd_onnx_scalar(call, y, 0.0), y);
-        y = tnd_net_select(net, above, tnd_onnx_scalar(call, y, 1.0),
-                           tnd_onnx_scalar(call, y, -1.0));
+        y = tnd_net_formula(net, "y: float32(y > 0) * 2 - 1", y);
     }
     call->out[0] = tnd_onnx_ml_transformed(call, y, how);
 }
@@ -229,8 +221,7 @@ struct pairs {
  * label. Row j - 1 of the coefficients is of label i against j, row i of j against i. */
 static int pair_weights(struct tnd_onnx_call *call, const struct pairs *it)
 {
-    const struct tnd_dims shape = {2, {it->vectors, it->n}};
-    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &TND_DIMS(it->vectors, it->n));
     float *weights = array == NULL ? NULL : array->data;
     int64_t v = 0;
     for (int own = 0; weights != NULL && own < it->n_labels; own++) {
@@ -251,10 +242,8 @@ static int pair_weights(struct tnd_onnx_call *call, const struct pairs *it)
 /* {N, labels}: for how many pairs each label wins. */
 static int pair_votes(struct tnd_onnx_call *call, const struct pairs *it, int scores)
 {
-    const struct tnd_dims shape = {2, {it->n, it->n_labels}};
-    const struct tnd_dims list = {1, {it->n_labels}};
-    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &shape);
-    struct tnd_array *base = tnd_array_new(TANDEM_DTYPE_F32, &list);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &TND_DIMS(it->n, it->n_labels));
+    struct tnd_array *base = tnd_array_new(TANDEM_DTYPE_F32, &TND_DIMS(it->n_labels));
     int64_t pair = 0;
     for (int i = 0; array != NULL && base != NULL && i < it->n_labels; i++) {
         ((float *)base->data)[i] = (float)i; /* second in i pairs, which it wins if nobody else */
@@ -266,9 +255,10 @@ static int pair_votes(struct tnd_onnx_call *call, const struct pairs *it, int sc
     const int moves = tnd_net_constant(call->net, array);
     const int first = tnd_net_constant(call->net, base);
     const int wins = tnd_net_cast(
-        call->net, bin(call, TANDEM_BINARY_LESS, tnd_onnx_scalar(call, scores, 0.0), scores),
+        call->net,
+        tnd_onnx_binary(call, TANDEM_BINARY_LESS, tnd_onnx_scalar(call, scores, 0.0), scores),
         TANDEM_DTYPE_F32);
-    return bin(call, TANDEM_BINARY_ADD, tnd_net_matmul(call->net, wins, moves), first);
+    return tnd_onnx_binary(call, TANDEM_BINARY_ADD, tnd_net_matmul(call->net, wins, moves), first);
 }
 
 #define MAX_LABELS  1024
@@ -338,7 +328,8 @@ static void build_svm_classifier(struct tnd_onnx_call *call)
     const struct tnd_dims list = {1, {it.n}};
     const int near = kernel(call, x, tnd_onnx_ml_floats(call, vectors, &shape));
     const int sums = tnd_net_matmul(net, near, pair_weights(call, &it));
-    const int scores = bin(call, TANDEM_BINARY_ADD, sums, tnd_onnx_ml_floats(call, rho, &list));
+    const int scores =
+        tnd_onnx_binary(call, TANDEM_BINARY_ADD, sums, tnd_onnx_ml_floats(call, rho, &list));
     if (scores == TANDEM_NET_NONE) {
         return;
     }
@@ -358,19 +349,20 @@ static int by_feature(struct tnd_onnx_call *call, const char *name, int x)
     const float *list = tnd_onnx_floats(call, name, &n);
     const struct tnd_dims *shape = tnd_onnx_shape_of(call, x);
     const int64_t features = shape->n > 0 ? shape->dims[shape->n - 1] : 1;
-    const struct tnd_dims to = {1, {n}};
     if (n < 1 || (n != 1 && n != features)) {
         return tnd_onnx_refuse(call, "%s has %d values for %lld features", name, n,
                                (long long)features);
     }
-    return tnd_onnx_ml_floats(call, list, &to);
+    return tnd_onnx_ml_floats(call, list, &TND_DIMS(n));
 }
 
 static void build_scaler(struct tnd_onnx_call *call)
 {
     const int x = tnd_net_cast(call->net, tnd_onnx_in(call, 0), TANDEM_DTYPE_F32);
-    const int moved = bin(call, TANDEM_BINARY_SUB, x, by_feature(call, "offset", x));
-    call->out[0] = bin(call, TANDEM_BINARY_MUL, moved, by_feature(call, "scale", x));
+    const int offset = by_feature(call, "offset", x);
+    const int scale = by_feature(call, "scale", x);
+    call->out[0] =
+        tnd_net_formula(call->net, "x, offset, scale: (x - offset) * scale", x, offset, scale);
 }
 
 /* Rows of a divisor of 0 stay as they are. */
@@ -391,16 +383,14 @@ static void build_normalizer(struct tnd_onnx_call *call)
     } else if (strcmp(norm, "L1") == 0) {
         by = tnd_net_reduce(net, TANDEM_REDUCE_SUM, tnd_net_unary(net, TANDEM_UNARY_ABS, x), last);
     } else if (strcmp(norm, "L2") == 0) {
-        const int sum =
-            tnd_net_reduce(net, TANDEM_REDUCE_SUM, bin(call, TANDEM_BINARY_MUL, x, x), last);
-        by = tnd_net_unary(net, TANDEM_UNARY_SQRT, sum);
+        const int squares = tnd_onnx_binary(call, TANDEM_BINARY_MUL, x, x);
+        by = tnd_net_unary(net, TANDEM_UNARY_SQRT,
+                           tnd_net_reduce(net, TANDEM_REDUCE_SUM, squares, last));
     } else {
         (void)tnd_onnx_refuse(call, "norm '%.20s'", norm);
         return;
     }
-    const int is_zero = bin(call, TANDEM_BINARY_EQUAL, by, tnd_onnx_scalar(call, by, 0.0));
-    call->out[0] = bin(call, TANDEM_BINARY_DIV, x,
-                       tnd_net_select(net, is_zero, tnd_onnx_scalar(call, by, 1.0), by));
+    call->out[0] = tnd_onnx_divided(call, x, by);
 }
 
 static void build_binarizer(struct tnd_onnx_call *call)
@@ -412,7 +402,7 @@ static void build_binarizer(struct tnd_onnx_call *call)
                                        : TANDEM_DTYPE_F64;
     const int number = tnd_net_cast(call->net, x, wide);
     const int above =
-        bin(call, TANDEM_BINARY_LESS, tnd_onnx_scalar(call, number, threshold), number);
+        tnd_net_formula(call->net, "number, bound: number > bound", number, threshold);
     call->out[0] = tnd_net_cast(call->net, above, tnd_onnx_type_of(call, x));
 }
 
@@ -441,14 +431,14 @@ static void build_imputer(struct tnd_onnx_call *call)
     int other;
     if (is_float) {
         is_missing = isnan(missing) ? tnd_net_unary(net, TANDEM_UNARY_IS_NAN, x)
-                                    : bin(call, TANDEM_BINARY_EQUAL, x,
-                                          tnd_onnx_scalar(call, x, (double)missing));
+                                    : tnd_onnx_binary(call, TANDEM_BINARY_EQUAL, x,
+                                                      tnd_onnx_scalar(call, x, (double)missing));
         other = tnd_net_cast(net, by_feature(call, "imputed_value_floats", x),
                              tnd_onnx_type_of(call, x));
     } else {
         const int number = tnd_net_integers(net, &missing_integer, 1);
-        is_missing =
-            bin(call, TANDEM_BINARY_EQUAL, x, tnd_net_cast(net, number, tnd_onnx_type_of(call, x)));
+        is_missing = tnd_onnx_binary(call, TANDEM_BINARY_EQUAL, x,
+                                     tnd_net_cast(net, number, tnd_onnx_type_of(call, x)));
         other = integers_by_feature(call, "imputed_value_int64s", x);
     }
     call->out[0] = tnd_net_select(net, is_missing, other, x);
@@ -488,21 +478,17 @@ static int key_matches(struct tnd_onnx_call *call, int x, int keys, int64_t n)
 {
     struct tnd_net *net = call->net;
     const int64_t values = tnd_dims_values(tnd_onnx_shape_of(call, x));
-    const struct tnd_dims column = {2, {values, 1}};
-    const struct tnd_dims row = {2, {1, n}};
     if (n < 1 || values < 0 || values > MAX_COMPARED / n) {
         return tnd_onnx_refuse(call, "%lld keys, expected 1 or more and fewer than %d comparisons",
                                (long long)n, MAX_COMPARED);
     }
-    x = tnd_net_reshape(net, x, &column);
-    keys = tnd_net_reshape(net, keys, &row);
-    const int equal = bin(call, TANDEM_BINARY_EQUAL, x, keys);
+    x = tnd_net_reshape(net, x, &TND_DIMS(values, 1));
+    keys = tnd_net_reshape(net, keys, &TND_DIMS(1, n));
+    const int equal = tnd_onnx_binary(call, TANDEM_BINARY_EQUAL, x, keys);
     if (tnd_dtype_kind(tnd_onnx_type_of(call, x)) != TND_KIND_FLOAT) {
         return equal;
     }
-    return bin(call, TANDEM_BINARY_OR, equal,
-               bin(call, TANDEM_BINARY_AND, tnd_net_unary(net, TANDEM_UNARY_IS_NAN, x),
-                   tnd_net_unary(net, TANDEM_UNARY_IS_NAN, keys)));
+    return tnd_net_formula(net, "equal, x, key: equal | is_nan(x) & is_nan(key)", equal, x, keys);
 }
 
 /* What a label encoder gives for values without a key. */
@@ -588,13 +574,12 @@ static void build_extractor(struct tnd_onnx_call *call)
     int x = tnd_onnx_in(call, 0);
     const int at = tnd_onnx_in(call, 1);
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
-    const struct tnd_dims row = {2, {1, shape.dims[0]}};
     const struct tnd_dims list = {1, {tnd_dims_values(tnd_onnx_shape_of(call, at))}};
     if (shape.n < 1) {
         (void)tnd_onnx_refuse(call, "no dimensions");
         return;
     }
-    x = shape.n == 1 ? tnd_net_reshape(net, x, &row) : x;
+    x = shape.n == 1 ? tnd_net_reshape(net, x, &TND_DIMS(1, shape.dims[0])) : x;
     call->out[0] =
         tnd_net_gather(net, x, tnd_net_reshape(net, at, &list), shape.n == 1 ? 1 : shape.n - 1);
 }

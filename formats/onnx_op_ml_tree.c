@@ -354,41 +354,15 @@ static bool read_named_forest(struct tnd_onnx_call *call, struct forest *it,
 
 /* ---- down the trees ---- */
 
-static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
-{
-    return tnd_net_binary(call->net, kind, a, b);
-}
-
 /* A constant list of a value for each node. */
 static int node_list(struct tnd_onnx_call *call, enum tandem_dtype type, const void *values,
                      int64_t n)
 {
-    const struct tnd_dims shape = {1, {n}};
-    struct tnd_array *array = tnd_array_new(type, &shape);
+    struct tnd_array *array = tnd_array_new(type, &TND_DIMS(n));
     if (array != NULL) {
         memcpy(array->data, values, (size_t)n * tandem_dtype_bytes(type));
     }
     return tnd_net_constant(call->net, array);
-}
-
-/* What a node of a mode asks of its feature and its number. */
-static int compared(struct tnd_onnx_call *call, enum mode mode, int x, int number)
-{
-    switch (mode) {
-    case LEQ:
-        return bin(call, TANDEM_BINARY_LESS_EQUAL, x, number);
-    case LESS:
-        return bin(call, TANDEM_BINARY_LESS, x, number);
-    case GTE:
-        return bin(call, TANDEM_BINARY_LESS_EQUAL, number, x);
-    case GREATER:
-        return bin(call, TANDEM_BINARY_LESS, number, x);
-    case EQUAL:
-        return bin(call, TANDEM_BINARY_EQUAL, x, number);
-    default:
-        return tnd_net_unary(call->net, TANDEM_UNARY_NOT,
-                             bin(call, TANDEM_BINARY_EQUAL, x, number));
-    }
 }
 
 /* Constants of the nodes. */
@@ -404,6 +378,10 @@ struct lists {
 static int answers(struct tnd_onnx_call *call, const struct forest *it, const struct lists *lists,
                    int x, int at)
 {
+    static const char *const questions[] = {
+        [LEQ] = "x, bound: x <= bound",   [LESS] = "x, bound: x < bound",
+        [GTE] = "x, bound: x >= bound",   [GREATER] = "x, bound: x > bound",
+        [EQUAL] = "x, bound: x == bound", [NOT_EQUAL] = "x, bound: !(x == bound)"};
     struct tnd_net *net = call->net;
     const int feature =
         tnd_net_gather_elements(net, x, tnd_net_gather(net, lists->feature, at, 0), 1);
@@ -413,21 +391,20 @@ static int answers(struct tnd_onnx_call *call, const struct forest *it, const st
         if ((it->modes >> mode & 1) == 0) {
             continue;
         }
-        const int one = compared(call, (enum mode)mode, feature, number);
+        const int one = tnd_net_formula(net, questions[mode], feature, number);
         if (it->modes == 1U << mode) {
             answer = one;
             break;
         }
-        const int is_mode = tnd_onnx_with(call, TANDEM_BINARY_EQUAL,
-                                          tnd_net_gather(net, lists->mode, at, 0), (double)mode);
-        const int both = bin(call, TANDEM_BINARY_AND, one, is_mode);
-        answer = answer == TANDEM_NET_NONE ? both : bin(call, TANDEM_BINARY_OR, answer, both);
+        const int both = tnd_net_formula(net, "answer, own, mode: answer & own == mode", one,
+                                         tnd_net_gather(net, lists->mode, at, 0), (double)mode);
+        answer = answer == TANDEM_NET_NONE ? both
+                                           : tnd_onnx_binary(call, TANDEM_BINARY_OR, answer, both);
     }
     if (it->has_missing) {
-        const int is_missing =
-            bin(call, TANDEM_BINARY_AND, tnd_net_unary(net, TANDEM_UNARY_IS_NAN, feature),
-                tnd_net_gather(net, lists->missing, at, 0));
-        answer = bin(call, TANDEM_BINARY_OR, answer, is_missing);
+        const int missing = tnd_net_gather(net, lists->missing, at, 0);
+        answer = tnd_net_formula(net, "answer, x, missing: answer | is_nan(x) & missing", answer,
+                                 feature, missing);
     }
     return answer;
 }
@@ -492,7 +469,6 @@ static int with_base(struct tnd_onnx_call *call, int scores, int64_t wanted)
     if (!read_numbers(call, "base_values", "base_values_as_tensor", &base)) {
         return TANDEM_NET_NONE;
     }
-    const struct tnd_dims list = {1, {base.n}};
     int y = scores;
     if (base.n != 0 && base.n != wanted) {
         y = tnd_onnx_refuse(call, "%lld base values, expected %lld", (long long)base.n,
@@ -503,8 +479,8 @@ static int with_base(struct tnd_onnx_call *call, int scores, int64_t wanted)
                 ? tnd_net_cast(call->net,
                                node_list(call, base.array->type, base.array->data, base.n),
                                TANDEM_DTYPE_F32)
-                : tnd_onnx_ml_floats(call, base.floats, &list);
-        y = bin(call, TANDEM_BINARY_ADD, scores, value);
+                : tnd_onnx_ml_floats(call, base.floats, &TND_DIMS(base.n));
+        y = tnd_onnx_binary(call, TANDEM_BINARY_ADD, scores, value);
     }
     tnd_array_free(base.array);
     return y;
@@ -538,12 +514,11 @@ static void give_binary(struct tnd_onnx_call *call, const struct forest *it, int
     struct tnd_net *net = call->net;
     const bool is_logistic = strcmp(how, "LOGISTIC") == 0;
     const double bound = it->is_positive ? 0.5 : 0.0;
-    const int above = bin(call, TANDEM_BINARY_LESS, tnd_onnx_scalar(call, score, bound), score);
+    const int above = tnd_net_formula(net, "score, bound: int64(score > bound)", score, bound);
     const struct tnd_dims list = {1, {tnd_onnx_shape_of(call, score)->dims[0]}};
-    const int at = tnd_net_reshape(net, tnd_net_cast(net, above, TANDEM_DTYPE_I64), &list);
-    const int other = it->is_positive && !is_logistic
-                          ? bin(call, TANDEM_BINARY_SUB, tnd_onnx_scalar(call, score, 1.0), score)
-                          : tnd_net_unary(net, TANDEM_UNARY_NEG, score);
+    const int at = tnd_net_reshape(net, above, &list);
+    const char *text = it->is_positive && !is_logistic ? "score: 1 - score" : "score: -score";
+    const int other = tnd_net_formula(net, text, score);
     const int both[] = {other, score};
     call->out[0] = tnd_net_gather(net, labels, at, 0);
     if (call->n_out > 1 && net->status == TANDEM_OK) {

@@ -152,16 +152,9 @@ static int row_numbers(struct tnd_onnx_call *call, int indices, const struct tnd
     int sum = TANDEM_NET_NONE;
     indices = tnd_net_cast(net, indices, TANDEM_DTYPE_I64);
     for (int i = 0; i < depth; i++) {
-        const int extent = tnd_net_scalar(net, TANDEM_DTYPE_I64, (double)shape->dims[first + i]);
-        const int zero = tnd_net_scalar(net, TANDEM_DTYPE_I64, 0.0);
-        int column = tnd_net_slice(net, indices, of.n - 1, i, 1, 1);
-        const int is_negative = tnd_net_binary(net, TANDEM_BINARY_LESS, column, zero);
-        column = tnd_net_select(net, is_negative,
-                                tnd_net_binary(net, TANDEM_BINARY_ADD, column, extent), column);
-        sum = sum == TANDEM_NET_NONE
-                  ? column
-                  : tnd_net_binary(net, TANDEM_BINARY_ADD,
-                                   tnd_net_binary(net, TANDEM_BINARY_MUL, sum, extent), column);
+        const int column = tnd_net_slice(net, indices, of.n - 1, i, 1, 1);
+        sum = tnd_net_formula(net, "sum?, i, n: sum * n + (i < 0 ? i + n : i)", sum, column,
+                              (double)shape->dims[first + i]);
     }
     return sum;
 }

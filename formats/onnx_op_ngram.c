@@ -23,11 +23,6 @@ struct grams {
     int64_t skips;
 };
 
-static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
-{
-    return tnd_net_binary(call->net, kind, a, b);
-}
-
 /* {N, groups}: how often the groups of `n` numbers stand in each row with `gap` places from one
  * number to the next. */
 static int count_gap(struct tnd_onnx_call *call, const struct grams *it, const int64_t *groups,
@@ -35,19 +30,18 @@ static int count_gap(struct tnd_onnx_call *call, const struct grams *it, const i
 {
     struct tnd_net *net = call->net;
     const int64_t places = it->length - (n - 1) * gap;
-    const struct tnd_dims column = {3, {it->rows, places, 1}};
-    const struct tnd_dims list = {1, {n_groups}};
     const struct tnd_dims to = {2, {it->rows, n_groups}};
     int all = TANDEM_NET_NONE;
     for (int k = 0; k < n; k++) {
-        struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_I64, &list);
+        struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_I64, &TND_DIMS(n_groups));
         for (int64_t g = 0; array != NULL && g < n_groups; g++) {
             ((int64_t *)array->data)[g] = groups[g * n + k];
         }
-        const int numbers =
-            tnd_net_reshape(net, tnd_net_slice(net, it->x, 1, k * gap, places, 1), &column);
-        const int same = bin(call, TANDEM_BINARY_EQUAL, numbers, tnd_net_constant(net, array));
-        all = k == 0 ? same : bin(call, TANDEM_BINARY_AND, all, same);
+        const int numbers = tnd_net_reshape(net, tnd_net_slice(net, it->x, 1, k * gap, places, 1),
+                                            &TND_DIMS(it->rows, places, 1));
+        const int same =
+            tnd_onnx_binary(call, TANDEM_BINARY_EQUAL, numbers, tnd_net_constant(net, array));
+        all = k == 0 ? same : tnd_onnx_binary(call, TANDEM_BINARY_AND, all, same);
     }
     all = tnd_net_cast(net, all, TANDEM_DTYPE_F32);
     return tnd_net_reshape(net, tnd_net_reduce(net, TANDEM_REDUCE_SUM, all, 2), &to);
@@ -56,8 +50,7 @@ static int count_gap(struct tnd_onnx_call *call, const struct grams *it, const i
 /* {groups, columns}: 1 where a group counts. */
 static int places_of(struct tnd_onnx_call *call, const struct grams *it, int64_t first, int64_t n)
 {
-    const struct tnd_dims shape = {2, {n, it->columns}};
-    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &TND_DIMS(n, it->columns));
     for (int64_t g = 0; array != NULL && g < n; g++) {
         ((float *)array->data)[g * it->columns + it->indexes[first + g]] = 1.0F;
     }
@@ -136,7 +129,8 @@ static int count_all(struct tnd_onnx_call *call, const struct grams *it, int64_t
             }
             const int counts = count_gap(call, it, it->pool + first, n_groups, n, gap);
             const int where = places_of(call, it, done, n_groups);
-            sum = bin(call, TANDEM_BINARY_ADD, sum, tnd_net_matmul(call->net, counts, where));
+            sum = tnd_onnx_binary(call, TANDEM_BINARY_ADD, sum,
+                                  tnd_net_matmul(call->net, counts, where));
         }
         done += n_groups;
     }
@@ -183,11 +177,10 @@ static void build_tf_idf(struct tnd_onnx_call *call)
         if (array != NULL) {
             memcpy(array->data, weights, (size_t)n_weights * sizeof(weights[0]));
         }
-        y = bin(call, TANDEM_BINARY_MUL, y, tnd_net_constant(call->net, array));
+        y = tnd_onnx_binary(call, TANDEM_BINARY_MUL, y, tnd_net_constant(call->net, array));
     }
-    const struct tnd_dims row = {1, {it.columns}};
     const bool is_list = tnd_onnx_shape_of(call, tnd_onnx_in(call, 0))->n == 1;
-    call->out[0] = is_list ? tnd_net_reshape(call->net, y, &row) : y;
+    call->out[0] = is_list ? tnd_net_reshape(call->net, y, &TND_DIMS(it.columns)) : y;
 }
 
 const struct tnd_onnx_op tnd_onnx_ngram[] = {

@@ -6,11 +6,6 @@
 #include "formats/onnx_build.h"
 #include "formats/onnx_op.h"
 
-static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
-{
-    return tnd_net_binary(call->net, kind, a, b);
-}
-
 static bool is_small_integer(enum tandem_dtype type)
 {
     const enum tnd_dtype_kind kind = tnd_dtype_kind(type);
@@ -24,12 +19,10 @@ static int saturate_bits(struct tnd_onnx_call *call, int x, int zero, enum tande
     const bool is_signed = tnd_dtype_kind(type) == TND_KIND_SIGNED;
     const double low = is_signed ? -ldexp(1.0, bits - 1) : 0.0;
     const double high = ldexp(1.0, is_signed ? bits - 1 : bits) - 1.0;
-    x = tnd_net_unary(call->net, TANDEM_UNARY_ROUND, x);
-    if (zero != TANDEM_NET_NONE) {
-        x = bin(call, TANDEM_BINARY_ADD, x, tnd_net_cast(call->net, zero, TANDEM_DTYPE_F32));
-    }
-    x = tnd_onnx_with(call, TANDEM_BINARY_MAX, x, low);
-    return tnd_net_cast(call->net, tnd_onnx_with(call, TANDEM_BINARY_MIN, x, high), type);
+    x = tnd_net_formula(call->net,
+                        "x, zero?, low, high: min(max(round(x) + float32(zero), low), high)", x,
+                        zero, low, high);
+    return tnd_net_cast(call->net, x, type);
 }
 
 static int saturate(struct tnd_onnx_call *call, int x, int zero, enum tandem_dtype type)
@@ -112,12 +105,10 @@ int tnd_onnx_dequantised_along(struct tnd_onnx_call *call, int x, int scale, int
     const enum tandem_dtype wide =
         is_small_integer(tnd_onnx_type_of(call, x)) ? TANDEM_DTYPE_F32 : TANDEM_DTYPE_I32;
     x = tnd_net_cast(call->net, x, wide);
-    if (zero != TANDEM_NET_NONE) {
-        zero = spread(call, zero, &shape, axis, 0);
-        x = bin(call, TANDEM_BINARY_SUB, x, tnd_net_cast(call->net, zero, wide));
-    }
-    scale = tnd_net_cast(call->net, spread(call, scale, &shape, axis, 0), TANDEM_DTYPE_F32);
-    return bin(call, TANDEM_BINARY_MUL, tnd_net_cast(call->net, x, TANDEM_DTYPE_F32), scale);
+    zero = tnd_net_cast(call->net, spread(call, zero, &shape, axis, 0), wide);
+    scale = spread(call, scale, &shape, axis, 0);
+    return tnd_net_formula(call->net, "x, zero?, scale: float32(x - zero) * float32(scale)", x,
+                           zero, scale);
 }
 
 int tnd_onnx_dequantised(struct tnd_onnx_call *call, int x, int scale, int zero)
@@ -134,8 +125,9 @@ int tnd_onnx_quantised(struct tnd_onnx_call *call, int x, int scale, int zero,
                                tandem_dtype_name(type));
     }
     zero = zero == TANDEM_NET_NONE ? zero : spread(call, zero, &shape, 0, 0);
-    return saturate(call, bin(call, TANDEM_BINARY_DIV, x, spread(call, scale, &shape, 0, 0)), zero,
-                    type);
+    return saturate(call,
+                    tnd_onnx_binary(call, TANDEM_BINARY_DIV, x, spread(call, scale, &shape, 0, 0)),
+                    zero, type);
 }
 
 /* The type that an attribute asks for; false: refused. 0: `otherwise`. *narrow is set where it is
@@ -180,16 +172,14 @@ static void build_quantise(struct tnd_onnx_call *call)
     const int x = tnd_net_cast(call->net, tnd_onnx_in(call, 0), TANDEM_DTYPE_F32);
     const int bits = tnd_onnx_narrow_bits(narrow);
     if (is_float) {
-        int sum = bin(call, TANDEM_BINARY_DIV, x, scaling.scale);
-        sum = scaling.zero == TANDEM_NET_NONE
-                  ? sum
-                  : bin(call, TANDEM_BINARY_ADD, sum,
-                        tnd_net_cast(call->net, scaling.zero, TANDEM_DTYPE_F32));
+        const int sum = tnd_net_formula(call->net, "x, scale, zero?: x / scale + float32(zero)", x,
+                                        scaling.scale, scaling.zero);
         call->out[0] = tnd_onnx_small_float(call, sum, type, saturates);
         return;
     }
-    const int y = saturate_bits(call, bin(call, TANDEM_BINARY_DIV, x, scaling.scale), scaling.zero,
-                                type, bits != 0 ? bits : 8 * (int)tandem_dtype_bytes(type));
+    const int y =
+        saturate_bits(call, tnd_onnx_binary(call, TANDEM_BINARY_DIV, x, scaling.scale),
+                      scaling.zero, type, bits != 0 ? bits : 8 * (int)tandem_dtype_bytes(type));
     call->out[0] = tnd_onnx_set_narrow(call, y, narrow);
 }
 
@@ -206,12 +196,11 @@ static void build_dequantise(struct tnd_onnx_call *call)
     /* float32 holds differences of 16 bits */
     const enum tandem_dtype wide =
         tnd_onnx_type_of(call, from) == TANDEM_DTYPE_I32 ? TANDEM_DTYPE_I32 : TANDEM_DTYPE_F32;
-    int x = tnd_net_cast(call->net, from, wide);
-    if (scaling.zero != TANDEM_NET_NONE) {
-        x = bin(call, TANDEM_BINARY_SUB, x, tnd_net_cast(call->net, scaling.zero, wide));
-    }
-    x = tnd_net_cast(call->net, x, TANDEM_DTYPE_F32);
-    call->out[0] = tnd_net_cast(call->net, bin(call, TANDEM_BINARY_MUL, x, scaling.scale), type);
+    const int x = tnd_net_cast(call->net, from, wide);
+    const int zero = tnd_net_cast(call->net, scaling.zero, wide);
+    const int y = tnd_net_formula(call->net, "x, zero?, scale: float32(x - zero) * scale", x, zero,
+                                  scaling.scale);
+    call->out[0] = tnd_net_cast(call->net, y, type);
 }
 
 /* Scale and zero point of uint8 from the range of the values, which holds 0. */
@@ -225,12 +214,12 @@ static void build_dynamic(struct tnd_onnx_call *call)
         tnd_onnx_with(call, TANDEM_BINARY_MIN, tnd_net_reduce(net, TANDEM_REDUCE_MIN, x, all), 0.0);
     const int high =
         tnd_onnx_with(call, TANDEM_BINARY_MAX, tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, all), 0.0);
-    int scale =
-        tnd_onnx_with(call, TANDEM_BINARY_DIV, bin(call, TANDEM_BINARY_SUB, high, low), 255.0);
-    int zero = bin(call, TANDEM_BINARY_DIV, tnd_net_unary(net, TANDEM_UNARY_NEG, low), scale);
+    int scale = tnd_net_formula(net, "high, low: (high - low) / 255", high, low);
+    int zero = tnd_net_formula(net, "low, scale: -low / scale", low, scale);
     scale = tnd_net_reshape(net, scale, &scalar);
     zero = tnd_net_reshape(net, saturate(call, zero, TANDEM_NET_NONE, TANDEM_DTYPE_U8), &scalar);
-    call->out[0] = saturate(call, bin(call, TANDEM_BINARY_DIV, x, scale), zero, TANDEM_DTYPE_U8);
+    call->out[0] =
+        saturate(call, tnd_onnx_binary(call, TANDEM_BINARY_DIV, x, scale), zero, TANDEM_DTYPE_U8);
     if (call->n_out > 1) {
         call->out[1] = scale;
     }
@@ -256,10 +245,7 @@ static int beside_matrix(struct tnd_onnx_call *call, int list, bool is_by_row)
 /* An operand as int32, less its zero point. */
 static int centred(struct tnd_onnx_call *call, int x, int zero)
 {
-    x = tnd_net_cast(call->net, x, TANDEM_DTYPE_I32);
-    return zero == TANDEM_NET_NONE
-               ? x
-               : bin(call, TANDEM_BINARY_SUB, x, tnd_net_cast(call->net, zero, TANDEM_DTYPE_I32));
+    return tnd_net_formula(call->net, "x, zero?: int32(x) - int32(zero)", x, zero);
 }
 
 static void build_matmul_integer(struct tnd_onnx_call *call)
@@ -278,6 +264,9 @@ static int scale_of(struct tnd_onnx_call *call, int at, bool is_by_row)
                         TANDEM_DTYPE_F32);
 }
 
+/* Sums of products of integers, by the scales of both and of the result. */
+#define SCALED "sum, a, b, y: float32(sum) * (a * b / y)"
+
 static void build_qlinear_matmul(struct tnd_onnx_call *call)
 {
     const int a =
@@ -285,16 +274,14 @@ static void build_qlinear_matmul(struct tnd_onnx_call *call)
     const int b =
         centred(call, tnd_onnx_in(call, 3), beside_matrix(call, tnd_onnx_in(call, 5), false));
     const int zero = tnd_onnx_in(call, 7);
-    const int product = tnd_net_cast(call->net, tnd_net_matmul(call->net, a, b), TANDEM_DTYPE_F32);
-    const int both =
-        bin(call, TANDEM_BINARY_MUL, scale_of(call, 1, true), scale_of(call, 4, false));
-    const int scale = bin(call, TANDEM_BINARY_DIV, both, scale_of(call, 6, true));
+    const int sums = tnd_net_matmul(call->net, a, b);
+    const int y = tnd_net_formula(call->net, SCALED, sums, scale_of(call, 1, true),
+                                  scale_of(call, 4, false), scale_of(call, 6, true));
     if (zero == TANDEM_NET_NONE || !is_small_integer(tnd_onnx_type_of(call, zero))) {
         (void)tnd_onnx_refuse(call, "a result that is no integer of 8 or 16 bits");
         return;
     }
-    call->out[0] = saturate(call, bin(call, TANDEM_BINARY_MUL, product, scale),
-                            beside_matrix(call, zero, true), tnd_onnx_type_of(call, zero));
+    call->out[0] = saturate(call, y, beside_matrix(call, zero, true), tnd_onnx_type_of(call, zero));
 }
 
 /* ---- convolution ---- */
@@ -344,14 +331,11 @@ static void build_qlinear_conv(struct tnd_onnx_call *call)
         (void)tnd_onnx_refuse(call, "a result that is no integer of 8 or 16 bits");
         return;
     }
-    if (bias != TANDEM_NET_NONE) {
-        y = bin(call, TANDEM_BINARY_ADD, y, by_channel(call, bias, behind));
-    }
-    const int both = bin(
-        call, TANDEM_BINARY_MUL, scale_of(call, 1, false),
-        tnd_net_cast(call->net, by_channel(call, tnd_onnx_in(call, 4), behind), TANDEM_DTYPE_F32));
-    const int scale = bin(call, TANDEM_BINARY_DIV, both, scale_of(call, 6, false));
-    y = bin(call, TANDEM_BINARY_MUL, tnd_net_cast(call->net, y, TANDEM_DTYPE_F32), scale);
+    const int of_w =
+        tnd_net_cast(call->net, by_channel(call, tnd_onnx_in(call, 4), behind), TANDEM_DTYPE_F32);
+    y = tnd_net_formula(call->net, "y, bias?: y + bias", y, by_channel(call, bias, behind));
+    y = tnd_net_formula(call->net, SCALED, y, scale_of(call, 1, false), of_w,
+                        scale_of(call, 6, false));
     call->out[0] = saturate(call, y, by_channel(call, zero, 0), tnd_onnx_type_of(call, zero));
 }
 

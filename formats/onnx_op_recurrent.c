@@ -160,8 +160,6 @@ static int inputs_of(struct tnd_onnx_call *call, const struct layer *layer)
     struct tnd_net *net = call->net;
     const int64_t columns = layer->is.directions * layer->gates * layer->hidden;
     const struct tnd_dims matrix = {2, {columns, layer->inputs}};
-    const struct tnd_dims row = {1, {columns}};
-    const struct tnd_dims all = {3, {layer->steps, layer->batch, columns}};
     int y;
     if (layer->is.is_8_bit) {
         y = products_8_bit(call, layer);
@@ -177,21 +175,20 @@ static int inputs_of(struct tnd_onnx_call *call, const struct layer *layer)
             of_r = tnd_net_concat(net, both, 2, 1);
         }
         of_r = add(call, blocks(call, layer, 3, 0, layer->gates), of_r);
-        y = add(call, y, tnd_net_reshape(net, of_r, &row));
+        y = add(call, y, tnd_net_reshape(net, of_r, &TND_DIMS(columns)));
     }
-    return tnd_net_reshape(net, y, &all);
+    return tnd_net_reshape(net, y, &TND_DIMS(layer->steps, layer->batch, columns));
 }
 
 /* What an LSTM sees of its cells, or what a GRU adds in front of its reset gate. */
 static int extra_of(struct tnd_onnx_call *call, const struct layer *layer)
 {
-    const struct tnd_dims none = {2, {layer->is.directions, 0}};
     if (layer->is.cell == TND_CELL_LSTM && tnd_onnx_in(call, 7) != TANDEM_NET_NONE) {
         return tnd_onnx_wide(call, tnd_onnx_in(call, 7));
     }
     return layer->is.is_linear && tnd_onnx_in(call, 3) != TANDEM_NET_NONE
                ? blocks(call, layer, 3, layer->gates + 2, 1)
-               : zeros(call, layer, &none);
+               : zeros(call, layer, &TND_DIMS(layer->is.directions, 0));
 }
 
 /* The state of before the first step: operands 5 and 6, or zeros. */

@@ -72,41 +72,32 @@ static int log_sum_exp(struct tnd_onnx_call *call, int x, unsigned axes)
 {
     struct tnd_net *net = call->net;
     const int most = tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, axes);
-    const int shift = tnd_net_select(net, tnd_net_unary(net, TANDEM_UNARY_IS_INF, most),
-                                     tnd_onnx_scalar(call, x, 0.0), most);
-    const int e =
-        tnd_net_unary(net, TANDEM_UNARY_EXP, tnd_net_binary(net, TANDEM_BINARY_SUB, x, shift));
-    return tnd_net_binary(net, TANDEM_BINARY_ADD,
-                          tnd_net_unary(net, TANDEM_UNARY_LOG, sum(call, e, axes)), shift);
+    const int shift = tnd_net_formula(net, "most: is_inf(most) ? 0 : most", most);
+    const int e = tnd_net_formula(net, "x, shift: exp(x - shift)", x, shift);
+    return tnd_net_formula(net, "sum, shift: log(sum) + shift", sum(call, e, axes), shift);
 }
 
 static int reduce(struct tnd_onnx_call *call, int x, unsigned axes)
 {
-    struct tnd_net *net = call->net;
-    switch ((enum reduction)call->kind) {
-    case SUM:
-        return sum(call, x, axes);
-    case MEAN:
-        return tnd_onnx_with(call, TANDEM_BINARY_DIV, sum(call, x, axes),
-                             count_of(tnd_onnx_shape_of(call, x), axes));
-    case MAX:
-        return tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, axes);
-    case MIN:
-        return tnd_net_reduce(net, TANDEM_REDUCE_MIN, x, axes);
-    case PROD:
-        return tnd_net_reduce(net, TANDEM_REDUCE_PROD, x, axes);
-    case L1:
-        return sum(call, tnd_net_unary(net, TANDEM_UNARY_ABS, x), axes);
-    case L2:
-        return tnd_net_unary(net, TANDEM_UNARY_SQRT,
-                             sum(call, tnd_net_binary(net, TANDEM_BINARY_MUL, x, x), axes));
-    case LOG_SUM:
-        return tnd_net_unary(net, TANDEM_UNARY_LOG, sum(call, x, axes));
-    case LOG_SUM_EXP:
+    static const struct {
+        enum tandem_reduce kind;
+        const char *of, *result; /* formulas: what is reduced, and what is made of that */
+    } reductions[] = {[SUM] = {TANDEM_REDUCE_SUM, "x: x", "y, n: y"},
+                      [MEAN] = {TANDEM_REDUCE_SUM, "x: x", "y, n: y / n"},
+                      [MAX] = {TANDEM_REDUCE_MAX, "x: x", "y, n: y"},
+                      [MIN] = {TANDEM_REDUCE_MIN, "x: x", "y, n: y"},
+                      [PROD] = {TANDEM_REDUCE_PROD, "x: x", "y, n: y"},
+                      [L1] = {TANDEM_REDUCE_SUM, "x: abs(x)", "y, n: y"},
+                      [L2] = {TANDEM_REDUCE_SUM, "x: x * x", "y, n: sqrt(y)"},
+                      [LOG_SUM] = {TANDEM_REDUCE_SUM, "x: x", "y, n: log(y)"},
+                      [SUM_SQUARE] = {TANDEM_REDUCE_SUM, "x: x * x", "y, n: y"}};
+    const double n = count_of(tnd_onnx_shape_of(call, x), axes);
+    if (call->kind == LOG_SUM_EXP) {
         return log_sum_exp(call, x, axes);
-    default:
-        return sum(call, tnd_net_binary(net, TANDEM_BINARY_MUL, x, x), axes);
     }
+    const int of = tnd_net_formula(call->net, reductions[call->kind].of, x);
+    const int y = tnd_net_reduce(call->net, reductions[call->kind].kind, of, axes);
+    return tnd_net_formula(call->net, reductions[call->kind].result, y, n);
 }
 
 static void build_reduce(struct tnd_onnx_call *call)
@@ -187,12 +178,6 @@ static void build_cumulated(struct tnd_onnx_call *call)
 
 enum softmax { SOFTMAX, LOG_SOFTMAX, HARDMAX };
 
-static int shifted(struct tnd_onnx_call *call, int x, int axis)
-{
-    const int most = tnd_net_reduce(call->net, TANDEM_REDUCE_MAX, x, 1U << axis);
-    return tnd_net_binary(call->net, TANDEM_BINARY_SUB, x, most);
-}
-
 /* 1 at the first of the largest, 0 elsewhere. */
 static int hardmax(struct tnd_onnx_call *call, int x, int axis)
 {
@@ -214,12 +199,13 @@ static int softmax(struct tnd_onnx_call *call, int x, int axis)
     if (call->kind == HARDMAX) {
         return tnd_dims_values(tnd_onnx_shape_of(call, x)) == 0 ? x : hardmax(call, x, axis);
     }
-    const int low = shifted(call, x, axis);
+    const int most = tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, 1U << axis);
+    const int low = tnd_net_binary(net, TANDEM_BINARY_SUB, x, most);
     const int e = tnd_net_unary(net, TANDEM_UNARY_EXP, low);
     const int total = sum(call, e, 1U << axis);
-    return call->kind == SOFTMAX ? tnd_net_binary(net, TANDEM_BINARY_DIV, e, total)
-                                 : tnd_net_binary(net, TANDEM_BINARY_SUB, low,
-                                                  tnd_net_unary(net, TANDEM_UNARY_LOG, total));
+    return tnd_net_formula(
+        net, call->kind == SOFTMAX ? "low, e, total: e / total" : "low, e, total: low - log(total)",
+        low, e, total);
 }
 
 /* Before opset 13 all axes from `axis` on count as one. */

@@ -14,12 +14,11 @@ struct loss {
 
 static int log_softmax(struct tnd_onnx_call *call, int x)
 {
-    struct tnd_net *net = call->net;
-    const int most = tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, 2);
-    const int low = tnd_net_binary(net, TANDEM_BINARY_SUB, x, most);
-    const int sum =
-        tnd_net_reduce(net, TANDEM_REDUCE_SUM, tnd_net_unary(net, TANDEM_UNARY_EXP, low), 2);
-    return tnd_net_binary(net, TANDEM_BINARY_SUB, low, tnd_net_unary(net, TANDEM_UNARY_LOG, sum));
+    const int most = tnd_net_reduce(call->net, TANDEM_REDUCE_MAX, x, 2);
+    const int low = tnd_net_binary(call->net, TANDEM_BINARY_SUB, x, most);
+    const int e = tnd_net_unary(call->net, TANDEM_UNARY_EXP, low);
+    const int sum = tnd_net_reduce(call->net, TANDEM_REDUCE_SUM, e, 2);
+    return tnd_net_formula(call->net, "low, sum: low - log(sum)", low, sum);
 }
 
 /* The labels with an axis of extent 1 for the class, the ignored ones made 0. */
@@ -88,8 +87,7 @@ static void build_loss(struct tnd_onnx_call *call)
     loss.logs = has_softmax ? log_softmax(call, loss.logs) : loss.logs;
     const int weights = weights_of(call, &loss);
     const int picked = tnd_net_gather_elements(net, loss.logs, loss.labels, 1);
-    int result = tnd_net_binary(net, TANDEM_BINARY_MUL,
-                                tnd_net_unary(net, TANDEM_UNARY_NEG, picked), weights);
+    int result = tnd_net_formula(net, "picked, weights: -picked * weights", picked, weights);
     const unsigned all = (1U << tnd_onnx_shape_of(call, x)->n) - 1;
     const struct tnd_dims scalar = {0};
     if (strcmp(reduction, "none") == 0) {

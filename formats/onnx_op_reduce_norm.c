@@ -5,10 +5,7 @@
 
 #include "formats/onnx_op.h"
 
-static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
-{
-    return tnd_net_binary(call->net, kind, a, b);
-}
+#define INVERSE_ROOT "variance, epsilon: reciprocal(sqrt(variance + epsilon))"
 
 static int mean(struct tnd_onnx_call *call, int x, unsigned axes)
 {
@@ -21,11 +18,12 @@ static int mean(struct tnd_onnx_call *call, int x, unsigned axes)
                          tnd_net_reduce(call->net, TANDEM_REDUCE_SUM, x, axes), n);
 }
 
-static int inverse_root(struct tnd_onnx_call *call, int x, double epsilon)
+/* 1 by the deviation, of what is centred. */
+static int inverse_deviation(struct tnd_onnx_call *call, int centred, unsigned axes, double epsilon)
 {
-    const int root = tnd_net_unary(call->net, TANDEM_UNARY_SQRT,
-                                   tnd_onnx_with(call, TANDEM_BINARY_ADD, x, epsilon));
-    return tnd_net_unary(call->net, TANDEM_UNARY_RECIPROCAL, root);
+    const int squares = tnd_net_formula(call->net, "x: x * x", centred);
+    const int variance = mean(call, squares, axes);
+    return tnd_net_formula(call->net, INVERSE_ROOT, variance, epsilon);
 }
 
 /* Mean 0 and variance 1 along the axes; the mean and the inverse of the deviation, too. */
@@ -39,10 +37,9 @@ static struct standard standardise(struct tnd_onnx_call *call, int x, unsigned a
 {
     struct standard to;
     to.mean = mean(call, x, axes);
-    const int centred = bin(call, TANDEM_BINARY_SUB, x, to.mean);
-    to.inverse = inverse_root(
-        call, mean(call, bin(call, TANDEM_BINARY_MUL, centred, centred), axes), epsilon);
-    to.value = bin(call, TANDEM_BINARY_MUL, centred, to.inverse);
+    const int centred = tnd_onnx_binary(call, TANDEM_BINARY_SUB, x, to.mean);
+    to.inverse = inverse_deviation(call, centred, axes, epsilon);
+    to.value = tnd_onnx_binary(call, TANDEM_BINARY_MUL, centred, to.inverse);
     return to;
 }
 
@@ -63,10 +60,9 @@ static int by_channel(struct tnd_onnx_call *call, int list, int rank)
 static int scale_and_shift(struct tnd_onnx_call *call, int x, int scale, int bias)
 {
     const enum tandem_dtype type = tnd_onnx_type_of(call, x);
-    x = bin(call, TANDEM_BINARY_MUL, x, tnd_net_cast(call->net, scale, type));
-    return bias == TANDEM_NET_NONE
-               ? x
-               : bin(call, TANDEM_BINARY_ADD, x, tnd_net_cast(call->net, bias, type));
+    return tnd_net_formula(call->net, "x, scale, bias?: x * scale + bias", x,
+                           tnd_net_cast(call->net, scale, type),
+                           tnd_net_cast(call->net, bias, type));
 }
 
 static void give(struct tnd_onnx_call *call, int value)
@@ -123,8 +119,8 @@ static void build_rms_norm(struct tnd_onnx_call *call)
         return;
     }
     const int x = tnd_net_cast(call->net, from, TANDEM_DTYPE_F32);
-    const int square = mean(call, bin(call, TANDEM_BINARY_MUL, x, x), axes);
-    const int value = bin(call, TANDEM_BINARY_MUL, x, inverse_root(call, square, epsilon));
+    const int value =
+        tnd_onnx_binary(call, TANDEM_BINARY_MUL, x, inverse_deviation(call, x, axes, epsilon));
     give(call, scale_and_shift(call, value, tnd_onnx_in(call, 1), TANDEM_NET_NONE));
 }
 
@@ -180,11 +176,11 @@ static void give_running(struct tnd_onnx_call *call, int at, int now, double mom
     }
     const enum tandem_dtype type = tnd_onnx_type_of(call, old);
     const int list = tnd_net_reshape(call->net, now, tnd_onnx_shape_of(call, old));
-    const int kept =
-        tnd_onnx_with(call, TANDEM_BINARY_MUL,
-                      tnd_net_cast(call->net, old, tnd_onnx_type_of(call, list)), momentum);
-    const int added = tnd_onnx_with(call, TANDEM_BINARY_MUL, list, 1.0 - momentum);
-    call->out[at] = tnd_net_cast(call->net, bin(call, TANDEM_BINARY_ADD, kept, added), type);
+    const int kept = tnd_net_cast(call->net, old, tnd_onnx_type_of(call, list));
+    const int running =
+        tnd_net_formula(call->net, "old, new, momentum: old * momentum + new * (1 - momentum)",
+                        kept, list, momentum);
+    call->out[at] = tnd_net_cast(call->net, running, type);
 }
 
 static void build_batch_norm(struct tnd_onnx_call *call)
@@ -211,13 +207,14 @@ static void build_batch_norm(struct tnd_onnx_call *call)
     if (is_training) {
         const unsigned axes = ((1U << rank) - 1) & ~2U;
         list[2] = mean(call, x, axes);
-        const int centred = bin(call, TANDEM_BINARY_SUB, x, list[2]);
-        list[3] = mean(call, bin(call, TANDEM_BINARY_MUL, centred, centred), axes);
+        const int centred = tnd_onnx_binary(call, TANDEM_BINARY_SUB, x, list[2]);
+        list[3] = mean(call, tnd_onnx_binary(call, TANDEM_BINARY_MUL, centred, centred), axes);
         give_running(call, 1, list[2], momentum);
         give_running(call, 2, list[3], momentum);
     }
-    const int centred = bin(call, TANDEM_BINARY_SUB, x, list[2]);
-    const int value = bin(call, TANDEM_BINARY_MUL, centred, inverse_root(call, list[3], epsilon));
+    const int centred = tnd_onnx_binary(call, TANDEM_BINARY_SUB, x, list[2]);
+    const int inverse = tnd_net_formula(call->net, INVERSE_ROOT, list[3], epsilon);
+    const int value = tnd_onnx_binary(call, TANDEM_BINARY_MUL, centred, inverse);
     give(call, scale_and_shift(call, value, list[0], list[1]));
 }
 
@@ -247,11 +244,12 @@ static void build_mean_variance(struct tnd_onnx_call *call)
                      tnd_onnx_shape_of(call, x)->n, &axes)) {
         return;
     }
-    const int centred = bin(call, TANDEM_BINARY_SUB, x, mean(call, x, axes));
-    const int variance = mean(call, bin(call, TANDEM_BINARY_MUL, centred, centred), axes);
+    const int centred = tnd_onnx_binary(call, TANDEM_BINARY_SUB, x, mean(call, x, axes));
+    const int variance =
+        mean(call, tnd_onnx_binary(call, TANDEM_BINARY_MUL, centred, centred), axes);
     const int deviation = tnd_net_unary(call->net, TANDEM_UNARY_SQRT, variance);
-    give(call, bin(call, TANDEM_BINARY_DIV, centred,
-                   tnd_onnx_with(call, TANDEM_BINARY_ADD, deviation, 1e-9)));
+    give(call, tnd_onnx_binary(call, TANDEM_BINARY_DIV, centred,
+                               tnd_onnx_with(call, TANDEM_BINARY_ADD, deviation, 1e-9)));
 }
 
 static void build_lp_norm(struct tnd_onnx_call *call)
@@ -264,14 +262,10 @@ static void build_lp_norm(struct tnd_onnx_call *call)
         (void)tnd_onnx_refuse(call, "p is %lld, expected 1 or 2", (long long)p);
         return;
     }
-    const int size =
-        p == 1 ? tnd_net_unary(call->net, TANDEM_UNARY_ABS, x) : bin(call, TANDEM_BINARY_MUL, x, x);
+    const int size = tnd_net_formula(call->net, p == 1 ? "x: abs(x)" : "x: x * x", x);
     const int sum = tnd_net_reduce(call->net, TANDEM_REDUCE_SUM, size, 1U << axis);
     const int norm = p == 1 ? sum : tnd_net_unary(call->net, TANDEM_UNARY_SQRT, sum);
-    const int is_zero = bin(call, TANDEM_BINARY_EQUAL, norm, tnd_onnx_scalar(call, norm, 0.0));
-    /* zeros stay zeros */
-    give(call, bin(call, TANDEM_BINARY_DIV, x,
-                   tnd_net_select(call->net, is_zero, tnd_onnx_scalar(call, norm, 1.0), norm)));
+    give(call, tnd_onnx_divided(call, x, norm)); /* zeros stay zeros */
 }
 
 /* Divided by a power of the sum of squares of `size` channels around. */
@@ -298,13 +292,12 @@ static void build_lrn(struct tnd_onnx_call *call)
                                       .begin = {(size - 1) / 2, 0},
                                       .end = {size / 2, 0},
                                       .groups = 1};
-    int sum = tnd_net_reshape(call->net, bin(call, TANDEM_BINARY_MUL, x, x), &plane);
+    int sum = tnd_net_reshape(call->net, tnd_onnx_binary(call, TANDEM_BINARY_MUL, x, x), &plane);
     sum =
         tnd_net_reshape(call->net, tnd_net_pool(call->net, TANDEM_POOL_SUM, sum, &window), &shape);
-    const int base =
-        tnd_onnx_with(call, TANDEM_BINARY_ADD,
-                      tnd_onnx_with(call, TANDEM_BINARY_MUL, sum, alpha / (double)size), bias);
-    give(call, bin(call, TANDEM_BINARY_DIV, x, tnd_onnx_with(call, TANDEM_BINARY_POW, base, beta)));
+    give(call,
+         tnd_net_formula(call->net, "x, sum, scale, bias, beta: x / pow(sum * scale + bias, beta)",
+                         x, sum, alpha / (double)size, bias, beta));
 }
 
 /* Whether an operand is 0 everywhere. */

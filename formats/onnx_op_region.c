@@ -12,16 +12,6 @@
 
 #define MAX_GRID 4096 /* samples of a bin along an axis */
 
-static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
-{
-    return tnd_net_binary(call->net, kind, a, b);
-}
-
-static int with(struct tnd_onnx_call *call, enum tandem_binary kind, int value, double number)
-{
-    return tnd_onnx_with(call, kind, value, number);
-}
-
 /* The two neighbours of each place along an axis: indices (int64) and weights. */
 struct pair {
     int index[2];
@@ -30,9 +20,7 @@ struct pair {
 
 static int clamped_index(struct tnd_onnx_call *call, int x, double last)
 {
-    return tnd_net_cast(call->net,
-                        with(call, TANDEM_BINARY_MIN, with(call, TANDEM_BINARY_MAX, x, 0.0), last),
-                        TANDEM_DTYPE_I64);
+    return tnd_net_formula(call->net, "x, last: int64(min(max(x, 0), last))", x, last);
 }
 
 /* ---- RoiAlign ---- */
@@ -96,16 +84,17 @@ static bool read_regions(struct tnd_onnx_call *call, struct regions *it)
     it->n = shape.dims[0];
     for (int k = 0; k < 2; k++) { /* {x1, y1, x2, y2} */
         const double shift = is_half ? 0.5 : 0.0;
-        int low =
-            with(call, TANDEM_BINARY_MUL, tnd_net_slice(call->net, rois, 1, 1 - k, 1, 1), scale);
-        int high =
-            with(call, TANDEM_BINARY_MUL, tnd_net_slice(call->net, rois, 1, 3 - k, 1, 1), scale);
-        low = with(call, TANDEM_BINARY_SUB, low, shift);
-        int length = bin(call, TANDEM_BINARY_SUB, with(call, TANDEM_BINARY_SUB, high, shift), low);
-        length = is_half ? length : with(call, TANDEM_BINARY_MAX, length, 1.0);
+        const int low = tnd_net_slice(call->net, rois, 1, 1 - k, 1, 1);
+        const int high = tnd_net_slice(call->net, rois, 1, 3 - k, 1, 1);
+        const double bins = (double)it->out[k];
         it->extent[k] = x.dims[2 + k];
-        it->start[k] = low;
-        it->bin[k] = with(call, TANDEM_BINARY_DIV, length, (double)it->out[k]);
+        it->start[k] =
+            tnd_net_formula(call->net, "low, scale, shift: low * scale - shift", low, scale, shift);
+        it->bin[k] = tnd_net_formula(
+            call->net,
+            is_half ? "start, high, scale, shift, bins: (high * scale - shift - start) / bins"
+                    : "start, high, scale, shift, bins: max(high * scale - start, 1) / bins",
+            it->start[k], high, scale, shift, bins);
         it->grid[k] = ratio;
         it->count[k] = TANDEM_NET_NONE;
     }
@@ -128,33 +117,31 @@ static void sample_axis(struct tnd_onnx_call *call, const struct regions *it, in
         tnd_net_cast(net, tnd_net_reshape(net, tnd_onnx_counting(call, it->out[k]), &by_bin), type);
     const int samples = tnd_net_cast(
         net, tnd_net_reshape(net, tnd_onnx_counting(call, it->grid[k]), &by_sample), type);
+    const bool is_one_grid = it->count[k] == TANDEM_NET_NONE;
     const int count =
-        it->count[k] == TANDEM_NET_NONE
+        is_one_grid
             ? tnd_onnx_scalar(call, like, (double)it->grid[k])
-            : tnd_net_reshape(net, with(call, TANDEM_BINARY_MAX, it->count[k], 1.0), &by_region);
+            : tnd_net_reshape(net, tnd_onnx_with(call, TANDEM_BINARY_MAX, it->count[k], 1.0),
+                              &by_region);
+    const int start = tnd_net_reshape(net, it->start[k], &by_region);
     const int length = tnd_net_reshape(net, it->bin[k], &by_region);
-    const int inside = bin(
-        call, TANDEM_BINARY_DIV,
-        bin(call, TANDEM_BINARY_MUL, with(call, TANDEM_BINARY_ADD, samples, 0.5), length), count);
-    int x = bin(call, TANDEM_BINARY_ADD, tnd_net_reshape(net, it->start[k], &by_region),
-                bin(call, TANDEM_BINARY_MUL, bins, length));
-    x = bin(call, TANDEM_BINARY_ADD, x, inside);
-    const int low = tnd_onnx_scalar(call, x, -1.0);
-    const int high = tnd_onnx_scalar(call, x, last + 1.0);
-    int counts = bin(call, TANDEM_BINARY_AND, bin(call, TANDEM_BINARY_LESS_EQUAL, low, x),
-                     bin(call, TANDEM_BINARY_LESS_EQUAL, x, high));
-    counts = it->count[k] == TANDEM_NET_NONE ? counts
-                                             : bin(call, TANDEM_BINARY_AND, counts,
-                                                   bin(call, TANDEM_BINARY_LESS, samples, count));
-    x = with(call, TANDEM_BINARY_MIN, with(call, TANDEM_BINARY_MAX, x, 0.0), last);
-    const int first = tnd_net_unary(net, TANDEM_UNARY_FLOOR, x);
-    const int part = bin(call, TANDEM_BINARY_SUB, x, first);
-    const int zero = tnd_onnx_scalar(call, x, 0.0);
-    const int other = bin(call, TANDEM_BINARY_SUB, tnd_onnx_scalar(call, x, 1.0), part);
+    const int x = tnd_net_formula(net,
+                                  "start, bin, length, sample, count:"
+                                  " start + bin * length + (sample + 0.5) * length / count",
+                                  start, bins, length, samples, count);
+    const int counts = tnd_net_formula(
+        net,
+        is_one_grid ? "x, sample, count, last: -1 <= x & x <= last + 1"
+                    : "x, sample, count, last: -1 <= x & x <= last + 1 & sample < count",
+        x, samples, count, last);
+    const int inside = tnd_net_formula(net, "x, last: min(max(x, 0), last)", x, last);
+    const int first = tnd_net_unary(net, TANDEM_UNARY_FLOOR, inside);
+    const int part = tnd_net_binary(net, TANDEM_BINARY_SUB, inside, first);
     *out = (struct pair){
         {clamped_index(call, first, last),
-         clamped_index(call, with(call, TANDEM_BINARY_ADD, first, 1.0), last)},
-        {tnd_net_select(net, counts, other, zero), tnd_net_select(net, counts, part, zero)}};
+         clamped_index(call, tnd_onnx_with(call, TANDEM_BINARY_ADD, first, 1.0), last)},
+        {tnd_net_formula(net, "counts, part: counts ? 1 - part : 0", counts, part),
+         tnd_net_formula(net, "counts, part: counts ? part : 0", counts, part)}};
 }
 
 /* {n, out, grid} of height or width as {n, out, grid, 1, 1} or {n, 1, 1, out, grid}. */
@@ -172,15 +159,15 @@ static int pooled(struct tnd_onnx_call *call, const struct regions *it, int sum,
     if (is_max) {
         return tnd_net_reduce(call->net, TANDEM_REDUCE_MAX, sum, samples);
     }
-    const struct tnd_dims by_region = {6, {it->n, 1, 1, 1, 1, 1}};
     sum = tnd_net_reduce(call->net, TANDEM_REDUCE_SUM, sum, samples);
     for (int k = 0; k < 2; k++) {
         const int count =
             it->count[k] == TANDEM_NET_NONE
                 ? tnd_onnx_scalar(call, sum, (double)it->grid[k])
-                : tnd_net_reshape(call->net, with(call, TANDEM_BINARY_MAX, it->count[k], 1.0),
-                                  &by_region);
-        sum = bin(call, TANDEM_BINARY_DIV, sum, count);
+                : tnd_net_reshape(call->net,
+                                  tnd_onnx_with(call, TANDEM_BINARY_MAX, it->count[k], 1.0),
+                                  &TND_DIMS(it->n, 1, 1, 1, 1, 1));
+        sum = tnd_onnx_binary(call, TANDEM_BINARY_DIV, sum, count);
     }
     return sum;
 }
@@ -192,19 +179,19 @@ static int gathered(struct tnd_onnx_call *call, const struct regions *it, int ro
     struct tnd_net *net = call->net;
     const int y = beside(call, it, pairs[0].index[corner >> 1], 0);
     const int x = beside(call, it, pairs[1].index[corner & 1], 1);
-    int at = bin(call, TANDEM_BINARY_ADD,
-                 with(call, TANDEM_BINARY_MUL, images, (double)it->extent[0]), y);
-    at = bin(call, TANDEM_BINARY_ADD, with(call, TANDEM_BINARY_MUL, at, (double)it->extent[1]), x);
+    const int at =
+        tnd_net_formula(net, "image, y, x, height, width: (image * height + y) * width + x", images,
+                        y, x, (double)it->extent[0], (double)it->extent[1]);
     const int weight =
-        bin(call, TANDEM_BINARY_MUL, beside(call, it, pairs[0].weight[corner >> 1], 0),
-            beside(call, it, pairs[1].weight[corner & 1], 1));
+        tnd_onnx_binary(call, TANDEM_BINARY_MUL, beside(call, it, pairs[0].weight[corner >> 1], 0),
+                        beside(call, it, pairs[1].weight[corner & 1], 1));
     struct tnd_dims shape = *tnd_onnx_shape_of(call, weight);
     if (weight == TANDEM_NET_NONE) {
         return weight;
     }
     shape.dims[shape.n++] = 1;
-    return bin(call, TANDEM_BINARY_MUL, tnd_net_gather(net, rows, at, 0),
-               tnd_net_reshape(net, weight, &shape));
+    return tnd_onnx_binary(call, TANDEM_BINARY_MUL, tnd_net_gather(net, rows, at, 0),
+                           tnd_net_reshape(net, weight, &shape));
 }
 
 static void build_roi_align(struct tnd_onnx_call *call)
@@ -221,15 +208,14 @@ static void build_roi_align(struct tnd_onnx_call *call)
     if (!read_regions(call, &it)) {
         return;
     }
-    const struct tnd_dims flat = {2,
-                                  {shape.dims[0] * shape.dims[2] * shape.dims[3], shape.dims[1]}};
     const struct tnd_dims by_region = {5, {it.n, 1, 1, 1, 1}};
     if (!is_max && strcmp(mode, "avg") != 0) {
         (void)tnd_onnx_refuse(call, "mode '%.20s'", mode);
         return;
     }
     const int rows =
-        tnd_net_reshape(net, tnd_net_permute(net, tnd_onnx_wide(call, x), channels_last), &flat);
+        tnd_net_reshape(net, tnd_net_permute(net, tnd_onnx_wide(call, x), channels_last),
+                        &TND_DIMS(shape.dims[0] * shape.dims[2] * shape.dims[3], shape.dims[1]));
     const int images =
         tnd_net_reshape(net, tnd_net_cast(net, tnd_onnx_in(call, 2), TANDEM_DTYPE_I64), &by_region);
     sample_axis(call, &it, 0, &pairs[0]);
@@ -237,7 +223,9 @@ static void build_roi_align(struct tnd_onnx_call *call)
     int all = TANDEM_NET_NONE;
     for (int i = 0; i < 4 && net->status == TANDEM_OK; i++) {
         const int one = gathered(call, &it, rows, images, pairs, i);
-        all = i == 0 ? one : bin(call, is_max ? TANDEM_BINARY_MAX : TANDEM_BINARY_ADD, all, one);
+        all = i == 0
+                  ? one
+                  : tnd_onnx_binary(call, is_max ? TANDEM_BINARY_MAX : TANDEM_BINARY_ADD, all, one);
     }
     if (net->status != TANDEM_OK) {
         return;
@@ -346,23 +334,21 @@ static void deform_axis(struct tnd_onnx_call *call, const struct deformed *it, i
     x = tnd_net_reshape(net, tnd_net_slice(net, x, 3, k, 1, 1), &one);
     const int tap = tnd_net_reshape(net, tnd_onnx_counting(call, it->window[k]), &in_window);
     const int step = tnd_net_reshape(net, tnd_onnx_counting(call, it->out[k]), &in_picture);
-    int place =
-        bin(call, TANDEM_BINARY_ADD, with(call, TANDEM_BINARY_MUL, tap, (double)it->dilation[k]),
-            with(call, TANDEM_BINARY_MUL, step, (double)it->stride[k]));
-    place = with(call, TANDEM_BINARY_SUB, place, (double)it->pad[k]);
+    int place = tnd_net_formula(
+        net, "tap, step, dilation, stride, pad: tap * dilation + step * stride - pad", tap, step,
+        (double)it->dilation[k], (double)it->stride[k], (double)it->pad[k]);
     place = tnd_net_reshape(net, tnd_net_expand(net, place, &all), &joined);
-    x = bin(call, TANDEM_BINARY_ADD, x, tnd_net_cast(net, place, tnd_onnx_type_of(call, x)));
+    x = tnd_onnx_binary(call, TANDEM_BINARY_ADD, x,
+                        tnd_net_cast(net, place, tnd_onnx_type_of(call, x)));
     const int first = tnd_net_unary(net, TANDEM_UNARY_FLOOR, x);
-    const int part = bin(call, TANDEM_BINARY_SUB, x, first);
-    const int zero = tnd_onnx_scalar(call, x, 0.0);
-    const int weights[] = {bin(call, TANDEM_BINARY_SUB, tnd_onnx_scalar(call, x, 1.0), part), part};
     for (int i = 0; i < 2; i++) {
-        const int at = with(call, TANDEM_BINARY_ADD, first, i);
-        const int inside =
-            bin(call, TANDEM_BINARY_EQUAL, at,
-                with(call, TANDEM_BINARY_MIN, with(call, TANDEM_BINARY_MAX, at, 0.0), last));
+        const int at = tnd_onnx_with(call, TANDEM_BINARY_ADD, first, i);
         pair->index[i] = clamped_index(call, at, last);
-        pair->weight[i] = tnd_net_select(net, inside, weights[i], zero);
+        pair->weight[i] = tnd_net_formula(
+            net,
+            i == 0 ? "x, first, at, last: at == min(max(at, 0), last) ? 1 - (x - first) : 0"
+                   : "x, first, at, last: at == min(max(at, 0), last) ? x - first : 0",
+            x, first, at, last);
     }
 }
 
@@ -374,13 +360,14 @@ static int deformed_corner(struct tnd_onnx_call *call, const struct deformed *it
     const int64_t places = it->window[0] * it->window[1] * it->out[0] * it->out[1];
     const struct tnd_dims row = {4, {it->batch, it->offsets, 1, places}};
     const struct tnd_dims all = {4, {it->batch, it->offsets, it->channels / it->offsets, places}};
-    int at = with(call, TANDEM_BINARY_MUL, pairs[0].index[corner >> 1], (double)it->extent[1]);
-    at = bin(call, TANDEM_BINARY_ADD, at, pairs[1].index[corner & 1]);
-    int weight =
-        bin(call, TANDEM_BINARY_MUL, pairs[0].weight[corner >> 1], pairs[1].weight[corner & 1]);
+    int at = tnd_net_formula(net, "y, x, width: y * width + x", pairs[0].index[corner >> 1],
+                             pairs[1].index[corner & 1], (double)it->extent[1]);
+    int weight = tnd_onnx_binary(call, TANDEM_BINARY_MUL, pairs[0].weight[corner >> 1],
+                                 pairs[1].weight[corner & 1]);
     weight = tnd_net_reshape(net, weight, &row);
     at = tnd_net_expand(net, tnd_net_reshape(net, at, &row), &all);
-    return bin(call, TANDEM_BINARY_MUL, tnd_net_gather_elements(net, picture, at, 3), weight);
+    return tnd_onnx_binary(call, TANDEM_BINARY_MUL, tnd_net_gather_elements(net, picture, at, 3),
+                           weight);
 }
 
 /* The picture's values at all places, {batch, offsets, channels, window * out}. */
@@ -396,13 +383,13 @@ static int deformed_values(struct tnd_onnx_call *call, const struct deformed *it
     int sum = TANDEM_NET_NONE;
     for (int i = 0; i < 4 && net->status == TANDEM_OK; i++) {
         const int one = deformed_corner(call, it, picture, pairs, i);
-        sum = i == 0 ? one : bin(call, TANDEM_BINARY_ADD, sum, one);
+        sum = i == 0 ? one : tnd_onnx_binary(call, TANDEM_BINARY_ADD, sum, one);
     }
     if (tnd_onnx_in(call, 4) != TANDEM_NET_NONE && sum != TANDEM_NET_NONE) {
         const struct tnd_dims row = {
             4, {it->batch, it->offsets, 1, tnd_onnx_shape_of(call, sum)->dims[3]}};
         const int mask = tnd_onnx_wide(call, tnd_onnx_in(call, 4));
-        sum = bin(call, TANDEM_BINARY_MUL, sum, tnd_net_reshape(net, mask, &row));
+        sum = tnd_onnx_binary(call, TANDEM_BINARY_MUL, sum, tnd_net_reshape(net, mask, &row));
     }
     return sum;
 }
@@ -425,8 +412,8 @@ static void build_deform_conv(struct tnd_onnx_call *call)
     const int w = tnd_net_reshape(net, tnd_onnx_wide(call, tnd_onnx_in(call, 1)), &rows);
     int y = tnd_net_reshape(net, tnd_net_matmul(net, w, values), &to);
     if (bias != TANDEM_NET_NONE) {
-        y = bin(call, TANDEM_BINARY_ADD, y,
-                tnd_net_reshape(net, tnd_onnx_wide(call, bias), &upright));
+        y = tnd_onnx_binary(call, TANDEM_BINARY_ADD, y,
+                            tnd_net_reshape(net, tnd_onnx_wide(call, bias), &upright));
     }
     call->out[0] = tnd_onnx_narrow(call, y, tnd_onnx_in(call, 0));
 }

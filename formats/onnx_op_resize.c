@@ -119,8 +119,7 @@ static void fill_column(const struct resize *resize, const struct axis *axis, in
 static int gather_axis(struct tnd_onnx_call *call, const struct resize *resize, int value, int at)
 {
     const struct axis *axis = &resize->axes[at];
-    const struct tnd_dims shape = {1, {axis->out}};
-    struct tnd_array *list = tnd_array_new(TANDEM_DTYPE_I64, &shape);
+    struct tnd_array *list = tnd_array_new(TANDEM_DTYPE_I64, &TND_DIMS(axis->out));
     for (int64_t i = 0; list != NULL && i < axis->out; i++) {
         const int64_t k = nearest(resize, place_of(resize, axis, i));
         ((int64_t *)list->data)[i] = k < 0 ? 0 : k >= axis->in ? axis->in - 1 : k;
@@ -132,9 +131,8 @@ static int gather_axis(struct tnd_onnx_call *call, const struct resize *resize, 
 static int weigh_axis(struct tnd_onnx_call *call, const struct resize *resize, int value, int at)
 {
     const struct axis *axis = &resize->axes[at];
-    const struct tnd_dims shape = {2, {axis->in, axis->out}};
     const int rank = tnd_onnx_shape_of(call, value)->n;
-    struct tnd_array *matrix = tnd_array_new(TANDEM_DTYPE_F32, &shape);
+    struct tnd_array *matrix = tnd_array_new(TANDEM_DTYPE_F32, &TND_DIMS(axis->in, axis->out));
     int order[TANDEM_NET_MAX_DIMS];
     for (int64_t i = 0; matrix != NULL && i < axis->out; i++) {
         fill_column(resize, axis, i, matrix->data);

@@ -30,24 +30,9 @@ struct tap {
     int is_inside; /* TANDEM_NET_NONE: always */
 };
 
-static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
-{
-    return tnd_net_binary(call->net, kind, a, b);
-}
-
-static int with(struct tnd_onnx_call *call, enum tandem_binary kind, int value, double number)
-{
-    return tnd_onnx_with(call, kind, value, number);
-}
-
-static int minus_from(struct tnd_onnx_call *call, double number, int x)
-{
-    return bin(call, TANDEM_BINARY_SUB, tnd_onnx_scalar(call, x, number), x);
-}
-
 static int clamped(struct tnd_onnx_call *call, int x, double last)
 {
-    return with(call, TANDEM_BINARY_MIN, with(call, TANDEM_BINARY_MAX, x, 0.0), last);
+    return tnd_net_formula(call->net, "x, last: min(max(x, 0), last)", x, last);
 }
 
 /* ---- places ---- */
@@ -60,10 +45,9 @@ static int reflected(struct tnd_onnx_call *call, const struct grid *grid, int x,
     if (length == 0.0) {
         return clamped(call, x, 0.0);
     }
-    const int t =
-        with(call, TANDEM_BINARY_MOD, with(call, TANDEM_BINARY_SUB, x, low), 2.0 * length);
-    const int folded = bin(call, TANDEM_BINARY_MIN, t, minus_from(call, 2.0 * length, t));
-    return with(call, TANDEM_BINARY_ADD, folded, low);
+    const double turn = 2.0 * length;
+    const int t = tnd_net_formula(call->net, "x, low, turn: (x - low) % turn", x, low, turn);
+    return tnd_net_formula(call->net, "t, low, turn: min(t, turn - t) + low", t, low, turn);
 }
 
 static int padded(struct tnd_onnx_call *call, const struct grid *grid, int x, double extent)
@@ -81,9 +65,10 @@ static int places_of(struct tnd_onnx_call *call, const struct grid *grid, int ax
     const double extent = (double)grid->extents[axis];
     int x = tnd_net_reshape(call->net, tnd_onnx_wide(call, tnd_onnx_in(call, 1)), &list);
     x = tnd_net_reshape(call->net, tnd_net_slice(call->net, x, 2, grid->n - 1 - axis, 1, 1), &flat);
-    x = with(call, TANDEM_BINARY_ADD, x, 1.0);
-    x = with(call, TANDEM_BINARY_MUL, x, grid->is_aligned ? (extent - 1.0) / 2.0 : extent / 2.0);
-    x = grid->is_aligned ? x : with(call, TANDEM_BINARY_SUB, x, 0.5);
+    x = tnd_net_formula(call->net,
+                        grid->is_aligned ? "x, extent: (x + 1) * ((extent - 1) / 2)"
+                                         : "x, extent: (x + 1) * (extent / 2) - 0.5",
+                        x, extent);
     x = grid->mode == NEAREST ? tnd_net_unary(call->net, TANDEM_UNARY_ROUND, x) : x;
     /* (cubic curves go on behind the border, as PyTorch and ONNX Runtime have it) */
     return grid->mode == CUBIC && grid->padding == BORDER ? x : padded(call, grid, x, extent);
@@ -91,38 +76,20 @@ static int places_of(struct tnd_onnx_call *call, const struct grid *grid, int ax
 
 /* ---- neighbours ---- */
 
-/* Keys' cubic convolution (1981) with a = -0.75, of a distance up to 1, and up to 2. */
-static int cubic_near(struct tnd_onnx_call *call, int x)
-{
-    const int y = with(call, TANDEM_BINARY_SUB, with(call, TANDEM_BINARY_MUL, x, 1.25), 2.25);
-    return with(call, TANDEM_BINARY_ADD,
-                bin(call, TANDEM_BINARY_MUL, bin(call, TANDEM_BINARY_MUL, y, x), x), 1.0);
-}
-
-static int cubic_far(struct tnd_onnx_call *call, int x)
-{
-    int y = with(call, TANDEM_BINARY_ADD, with(call, TANDEM_BINARY_MUL, x, -0.75), 3.75);
-    y = with(call, TANDEM_BINARY_SUB, bin(call, TANDEM_BINARY_MUL, y, x), 6.0);
-    return with(call, TANDEM_BINARY_ADD, bin(call, TANDEM_BINARY_MUL, y, x), 3.0);
-}
-
-/* The weight of neighbour `i` at a distance behind the first place in front. */
+/* The weight of neighbour `i` at a distance behind the first place in front. Cubic: Keys'
+ * convolution (1981) with a = -0.75, of a distance up to 1, and up to 2. */
 static int weight_of(struct tnd_onnx_call *call, const struct grid *grid, int distance, int i)
 {
-    const int other = minus_from(call, 1.0, distance);
+    static const char *const linear[] = {"x: 1 - x", "x: x"};
+    static const char *const cubic[MAX_TAPS] = {"x: x + 1", "x: x", "x: 1 - x", "x: 1 - x + 1"};
     if (grid->mode == LINEAR) {
-        return i == 0 ? other : distance;
+        return tnd_net_formula(call->net, linear[i], distance);
     }
-    switch (i) {
-    case 0:
-        return cubic_far(call, with(call, TANDEM_BINARY_ADD, distance, 1.0));
-    case 1:
-        return cubic_near(call, distance);
-    case 2:
-        return cubic_near(call, other);
-    default:
-        return cubic_far(call, with(call, TANDEM_BINARY_ADD, other, 1.0));
-    }
+    const int x = tnd_net_formula(call->net, cubic[i], distance);
+    return tnd_net_formula(call->net,
+                           i == 1 || i == 2 ? "x: (x * 1.25 - 2.25) * x * x + 1"
+                                            : "x: ((x * -0.75 + 3.75) * x - 6) * x + 3",
+                           x);
 }
 
 /* The neighbours along an axis; gives their number. */
@@ -133,17 +100,19 @@ static int taps_of(struct tnd_onnx_call *call, const struct grid *grid, int axis
     const double last = (double)grid->extents[axis] - 1.0;
     const int x = places_of(call, grid, axis);
     const int first = grid->mode == NEAREST ? x : tnd_net_unary(net, TANDEM_UNARY_FLOOR, x);
-    const int distance = bin(call, TANDEM_BINARY_SUB, x, first);
+    const int distance = tnd_onnx_binary(call, TANDEM_BINARY_SUB, x, first);
     const int n = grid->mode == NEAREST ? 1 : grid->mode == LINEAR ? 2 : 4;
     for (int i = 0; i < n; i++) {
-        const int at = with(call, TANDEM_BINARY_ADD, first, grid->mode == CUBIC ? i - 1 : i);
+        const int at =
+            tnd_onnx_with(call, TANDEM_BINARY_ADD, first, grid->mode == CUBIC ? i - 1 : i);
         const int inside = padded(call, grid, at, last + 1.0);
         const int index = clamped(call, inside, last);
-        taps[i] = (struct tap){
-            .index = tnd_net_cast(net, index, TANDEM_DTYPE_I64),
-            .weight = n == 1 ? TANDEM_NET_NONE : weight_of(call, grid, distance, i),
-            .is_inside = grid->padding == ZEROS ? bin(call, TANDEM_BINARY_EQUAL, index, at)
-                                                : TANDEM_NET_NONE};
+        taps[i] =
+            (struct tap){.index = tnd_net_cast(net, index, TANDEM_DTYPE_I64),
+                         .weight = n == 1 ? TANDEM_NET_NONE : weight_of(call, grid, distance, i),
+                         .is_inside = grid->padding == ZEROS
+                                          ? tnd_onnx_binary(call, TANDEM_BINARY_EQUAL, index, at)
+                                          : TANDEM_NET_NONE};
     }
     return n;
 }
@@ -163,14 +132,14 @@ static int weighed(struct tnd_onnx_call *call, const struct grid *grid, int x,
     }
     if (tap->weight != TANDEM_NET_NONE) {
         const int weight = tnd_net_cast(net, tap->weight, tnd_onnx_type_of(call, x));
-        y = bin(call, TANDEM_BINARY_MUL, y, tnd_net_reshape(net, weight, &row));
+        y = tnd_onnx_binary(call, TANDEM_BINARY_MUL, y, tnd_net_reshape(net, weight, &row));
     }
     return y;
 }
 
 static int both(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
 {
-    return a == TANDEM_NET_NONE ? b : b == TANDEM_NET_NONE ? a : bin(call, kind, a, b);
+    return a == TANDEM_NET_NONE ? b : b == TANDEM_NET_NONE ? a : tnd_onnx_binary(call, kind, a, b);
 }
 
 /* The sum over all neighbours: each one of the first axis with each one of the next ones. */
@@ -186,9 +155,8 @@ static int sum_taps(struct tnd_onnx_call *call, const struct grid *grid, int x)
         struct tap tap = taps[0][i % n];
         for (int axis = 1, rest = i / n; axis < grid->n; axis++, rest /= n) {
             const struct tap *more = &taps[axis][rest % n];
-            tap.index = bin(call, TANDEM_BINARY_ADD,
-                            with(call, TANDEM_BINARY_MUL, tap.index, (double)grid->extents[axis]),
-                            more->index);
+            tap.index = tnd_net_formula(call->net, "index, next, extent: index * extent + next",
+                                        tap.index, more->index, (double)grid->extents[axis]);
             tap.weight = both(call, TANDEM_BINARY_MUL, tap.weight, more->weight);
             tap.is_inside = both(call, TANDEM_BINARY_AND, tap.is_inside, more->is_inside);
         }
@@ -275,8 +243,7 @@ static void build_grid_sample(struct tnd_onnx_call *call)
 static int all_places(struct tnd_onnx_call *call, const int64_t *extents, int n, int64_t places,
                       bool is_aligned)
 {
-    const struct tnd_dims shape = {2, {places, n + 1}};
-    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F64, &shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F64, &TND_DIMS(places, n + 1));
     for (int64_t i = 0; array != NULL && i < places; i++) {
         double *row = (double *)array->data + i * (n + 1);
         int64_t rest = i;

@@ -112,8 +112,7 @@ static void build_range(struct tnd_onnx_call *call)
         return;
     }
     const int64_t whole = span > 0.0 ? (int64_t)span : 0;
-    const struct tnd_dims shape = {1, {whole + (span > (double)whole)}};
-    struct tnd_array *array = tnd_array_new(type, &shape);
+    struct tnd_array *array = tnd_array_new(type, &TND_DIMS(whole + (span > (double)whole)));
     for (int64_t i = 0; array != NULL && i < array->n; i++) {
         union tnd_values lanes;
         lanes.f64[0] = start + (double)i * step;

@@ -37,8 +37,7 @@ static void build_window(struct tnd_onnx_call *call)
         (void)tnd_onnx_refuse(call, "%lld values of type %lld", (long long)size, (long long)to);
         return;
     }
-    const struct tnd_dims list = {1, {size}};
-    struct tnd_array *values = tnd_array_new(TANDEM_DTYPE_F64, &list);
+    struct tnd_array *values = tnd_array_new(TANDEM_DTYPE_F64, &TND_DIMS(size));
     if (values != NULL) {
         fill_window(values->data, size, is_periodic ? size : size - 1, (enum window)call->kind);
     }
@@ -60,8 +59,7 @@ struct transform {
 static int matrix(struct tnd_onnx_call *call, const struct transform *it, bool is_sine,
                   enum tandem_dtype type)
 {
-    const struct tnd_dims shape = {2, {it->length, it->n_out}};
-    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F64, &shape);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F64, &TND_DIMS(it->length, it->n_out));
     for (int64_t i = 0; array != NULL && i < array->n; i++) {
         /* (the angle is reduced while it is an integer: exact for long transforms) */
         const int64_t from = i / it->n_out;
@@ -205,8 +203,7 @@ static int64_t number_of(struct tnd_onnx_call *call, int operand, const char *wh
 /* {batch, frames, length, 1 or 2} of a signal {batch, values, 1 or 2}. */
 static int frames_of(struct tnd_onnx_call *call, int x, int64_t n, int64_t length, int64_t step)
 {
-    const struct tnd_dims shape = {2, {n, length}};
-    struct tnd_array *places = tnd_array_new(TANDEM_DTYPE_I64, &shape);
+    struct tnd_array *places = tnd_array_new(TANDEM_DTYPE_I64, &TND_DIMS(n, length));
     for (int64_t i = 0; places != NULL && i < places->n; i++) {
         ((int64_t *)places->data)[i] = i / length * step + i % length;
     }

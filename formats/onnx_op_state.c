@@ -10,11 +10,6 @@
 
 #define MAX_STEPS 2048 /* tokens that linear attention is unrolled for */
 
-static int bin(struct tnd_onnx_call *call, enum tandem_binary kind, int a, int b)
-{
-    return tnd_net_binary(call->net, kind, a, b);
-}
-
 /* ---- linear attention ---- */
 
 struct linear {
@@ -134,14 +129,15 @@ static int linear_step(struct tnd_onnx_call *call, const struct linear *it, int 
     const int k = at_step(call, it->k, step);
     int v = at_step(call, it->v, step);
     if (it->is_gated) {
-        state = bin(call, TANDEM_BINARY_MUL, state, at_step(call, it->decay, step));
+        state = tnd_net_binary(net, TANDEM_BINARY_MUL, state, at_step(call, it->decay, step));
     }
     if (it->is_delta) {
-        v = bin(call, TANDEM_BINARY_SUB, v, tnd_net_matmul(net, k, state));
-        v = bin(call, TANDEM_BINARY_MUL, at_step(call, it->beta, step), v);
+        const int beta = at_step(call, it->beta, step);
+        v = tnd_net_formula(net, "v, known, beta: beta * (v - known)", v,
+                            tnd_net_matmul(net, k, state), beta);
     }
-    state = bin(call, TANDEM_BINARY_ADD, state,
-                bin(call, TANDEM_BINARY_MUL, tnd_net_permute(net, k, turned), v));
+    state = tnd_net_formula(net, "state, k, v: state + k * v", state,
+                            tnd_net_permute(net, k, turned), v);
     const struct tnd_dims row = {3, {it->batch, 1, it->heads * it->group * it->value}};
     *out = tnd_net_reshape(net, tnd_net_matmul(net, at_step(call, it->q, step), state), &row);
     return state;
@@ -221,8 +217,8 @@ static void build_causal_conv(struct tnd_onnx_call *call)
     int y = tnd_net_conv(net, tnd_onnx_wide(call, all), tnd_onnx_wide(call, w), &window);
     if (bias != TANDEM_NET_NONE) {
         const struct tnd_dims column = {2, {shape.dims[1], 1}};
-        y = bin(call, TANDEM_BINARY_ADD, y,
-                tnd_net_reshape(net, tnd_onnx_wide(call, bias), &column));
+        y = tnd_onnx_binary(call, TANDEM_BINARY_ADD, y,
+                            tnd_net_reshape(net, tnd_onnx_wide(call, bias), &column));
     }
     y = is_silu ? tnd_net_unary(net, TANDEM_UNARY_SILU, y) : y;
     call->out[0] = tnd_onnx_narrow(call, y, x);
@@ -247,8 +243,9 @@ static int write_places(struct tnd_onnx_call *call, const struct tnd_dims *updat
     }
     int place = tnd_net_reshape(net, tnd_onnx_counting(call, update->dims[axis]), &along);
     if (first != TANDEM_NET_NONE) {
-        place = bin(call, TANDEM_BINARY_ADD, place,
-                    tnd_net_reshape(net, tnd_net_cast(net, first, TANDEM_DTYPE_I64), &across));
+        place = tnd_onnx_binary(
+            call, TANDEM_BINARY_ADD, place,
+            tnd_net_reshape(net, tnd_net_cast(net, first, TANDEM_DTYPE_I64), &across));
     }
     place = is_circular ? tnd_onnx_with(call, TANDEM_BINARY_MOD, place, (double)capacity) : place;
     return tnd_net_expand(net, place, update);

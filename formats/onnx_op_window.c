@@ -452,15 +452,11 @@ static bool read_pool(struct tnd_onnx_call *call, int x, struct tnd_window *wind
 /* Indices of places of pictures in row-major order, as those in column-major order. */
 static int by_column(struct tnd_onnx_call *call, int indices, int64_t height, int64_t width)
 {
-    const double plane = (double)(height * width);
-    const int place = tnd_onnx_with(call, TANDEM_BINARY_FMOD, indices, plane);
-    const int row = tnd_onnx_with(call, TANDEM_BINARY_DIV, place, (double)width);
-    const int column = tnd_onnx_with(call, TANDEM_BINARY_FMOD, place, (double)width);
-    const int before = tnd_net_binary(call->net, TANDEM_BINARY_SUB, indices, place);
-    const int turned =
-        tnd_net_binary(call->net, TANDEM_BINARY_ADD,
-                       tnd_onnx_with(call, TANDEM_BINARY_MUL, column, (double)height), row);
-    return tnd_net_binary(call->net, TANDEM_BINARY_ADD, before, turned);
+    const int place = tnd_onnx_with(call, TANDEM_BINARY_FMOD, indices, (double)(height * width));
+    return tnd_net_formula(call->net,
+                           "i, place, height, width:"
+                           " i - place + (fmod(place, width) * height + place / width)",
+                           indices, place, (double)height, (double)width);
 }
 
 /* Indices of the largest values, in row-major order or with the last two dimensions exchanged. */
@@ -518,11 +514,13 @@ static void build_average_pool(struct tnd_onnx_call *call)
 }
 
 /* (sum of |x|^p)^(1/p) */
+#define POWERS "x, p: pow(abs(x), p)"
+#define ROOTS  "sum, p: pow(sum, 1 / p)"
+
 static void build_lp_pool(struct tnd_onnx_call *call)
 {
     struct tnd_net *net = call->net;
     const int x = tnd_onnx_in(call, 0);
-    const enum tandem_dtype type = tnd_onnx_type_of(call, x);
     const double p = (double)tnd_onnx_int(call, "p", 2);
     struct tnd_window window = {0};
     struct tnd_window stated;
@@ -530,11 +528,9 @@ static void build_lp_pool(struct tnd_onnx_call *call)
         (void)tnd_onnx_refuse(call, "p is %g", p);
         return;
     }
-    const int power =
-        tnd_onnx_with(call, TANDEM_BINARY_POW, tnd_net_unary(net, TANDEM_UNARY_ABS, x), p);
-    call->out[0] =
-        tnd_net_binary(net, TANDEM_BINARY_POW, tnd_net_pool(net, TANDEM_POOL_SUM, power, &window),
-                       tnd_net_scalar(net, type, 1.0 / p));
+    const int powers = tnd_net_formula(net, POWERS, x, p);
+    const int sums = tnd_net_pool(net, TANDEM_POOL_SUM, powers, &window);
+    call->out[0] = tnd_net_formula(net, ROOTS, sums, p);
 }
 
 enum { GLOBAL_MEAN, GLOBAL_MAX, GLOBAL_LP };
@@ -544,7 +540,6 @@ static void build_global_pool(struct tnd_onnx_call *call)
     struct tnd_net *net = call->net;
     int x = tnd_onnx_in(call, 0);
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
-    const enum tandem_dtype type = tnd_onnx_type_of(call, x);
     const double p = call->kind == GLOBAL_LP ? (double)tnd_onnx_int(call, "p", 2) : 1.0;
     double n = 1.0;
     unsigned axes = 0;
@@ -560,15 +555,11 @@ static void build_global_pool(struct tnd_onnx_call *call)
         call->out[0] = tnd_net_reduce(net, TANDEM_REDUCE_MAX, x, axes);
         return;
     }
-    if (call->kind == GLOBAL_LP) {
-        x = tnd_net_binary(net, TANDEM_BINARY_POW, tnd_net_unary(net, TANDEM_UNARY_ABS, x),
-                           tnd_net_scalar(net, type, p));
-    }
+    const bool is_lp = call->kind == GLOBAL_LP;
+    x = is_lp ? tnd_net_formula(net, POWERS, x, p) : x;
     const int sum = tnd_net_reduce(net, TANDEM_REDUCE_SUM, x, axes);
-    call->out[0] =
-        call->kind == GLOBAL_LP
-            ? tnd_net_binary(net, TANDEM_BINARY_POW, sum, tnd_net_scalar(net, type, 1.0 / p))
-            : tnd_net_binary(net, TANDEM_BINARY_DIV, sum, tnd_net_scalar(net, type, n));
+    call->out[0] = is_lp ? tnd_net_formula(net, ROOTS, sum, p)
+                         : tnd_onnx_with(call, TANDEM_BINARY_DIV, sum, n);
 }
 
 const struct tnd_onnx_op tnd_onnx_window[] = {

@@ -185,12 +185,22 @@ struct tnd_arguments {
     int n_named;
 };
 
-/* A function of the language. `self` is what a method is bound to, what a filter gets. */
-typedef struct tnd_value (*tnd_template_call)(struct tnd_render *render, struct tnd_value self,
-                                              const struct tnd_arguments *arguments);
+/* A function of the language: a row of a table of filters, tests, methods or global functions. */
+struct tnd_builtin {
+    const char *name; /* NULL: the end of the table */
+    struct tnd_value (*call)(struct tnd_render *render, struct tnd_value self,
+                             const struct tnd_arguments *arguments, int kind);
+    int kind; /* of the rows that share a function */
+};
+/* `self` is what a method is bound to, what a filter gets. */
+#define TND_BUILTIN(name)                                                                          \
+    static struct tnd_value name(struct tnd_render *render __attribute__((unused)),                \
+                                 struct tnd_value self __attribute__((unused)),                    \
+                                 const struct tnd_arguments *arguments __attribute__((unused)),    \
+                                 int kind __attribute__((unused)))
+
 struct tnd_function {
-    const char *name;
-    tnd_template_call call;
+    const struct tnd_builtin *builtin;
     struct tnd_value self;
 };
 
@@ -371,6 +381,9 @@ struct tnd_value tnd_evaluate(struct tnd_render *render, const struct tnd_templa
                               struct tnd_scope *scope);
 struct tnd_value tnd_call(struct tnd_render *render, struct tnd_value function,
                           const struct tnd_arguments *arguments);
+/** A function as a value, bound to a value. */
+struct tnd_value tnd_bind(struct tnd_render *render, const struct tnd_builtin *builtin,
+                          struct tnd_value self);
 struct tnd_value tnd_call_macro(struct tnd_render *render, const struct tnd_macro *macro,
                                 const struct tnd_arguments *arguments);
 /** value.name: a method or a member. */
@@ -404,10 +417,18 @@ const struct tnd_string *tnd_argument_string(struct tnd_render *render,
 
 /* ---- template_filters.c, template_tests.c, template_methods.c, template_functions.c ---- */
 
-/** NULL: there is none. */
-tnd_template_call tnd_find_filter(const char *name);
-tnd_template_call tnd_find_test(const char *name);
-tnd_template_call tnd_find_method(struct tnd_value value, const char *name);
+/** A row by its name; NULL: there is none. */
+const struct tnd_builtin *tnd_find_builtin(const struct tnd_builtin *rows, const char *name);
+const struct tnd_builtin *tnd_find_filter(const char *name);
+const struct tnd_builtin *tnd_find_test(const char *name);
+const struct tnd_builtin *tnd_find_method(struct tnd_value value, const char *name);
+static inline struct tnd_value tnd_call_builtin(struct tnd_render *render,
+                                                const struct tnd_builtin *builtin,
+                                                struct tnd_value self,
+                                                const struct tnd_arguments *arguments)
+{
+    return builtin->call(render, self, arguments, builtin->kind);
+}
 void tnd_add_globals(struct tnd_render *render);
 /** "a".replace(old, new) with at most `count` replacements (-1: all). */
 struct tnd_value tnd_replace(struct tnd_render *render, const struct tnd_string *string,
@@ -417,6 +438,8 @@ struct tnd_value tnd_replace(struct tnd_render *render, const struct tnd_string 
 struct tnd_value tnd_strip(struct tnd_render *render, const struct tnd_string *string,
                            const struct tnd_string *set, bool left, bool right);
 enum tnd_case { TND_CASE_UPPER, TND_CASE_LOWER, TND_CASE_TITLE, TND_CASE_CAPITALIZE };
+/** Whether there are letters of a case (of ASCII) and none of the other. */
+bool tnd_has_only_case(const struct tnd_string *text, bool upper);
 struct tnd_value tnd_change_case(struct tnd_render *render, const struct tnd_string *string,
                                  enum tnd_case to);
 /** "%d" % values, and "{}".format(values). */

@@ -112,14 +112,14 @@ static struct tnd_value loop_member(struct tnd_render *render, struct tnd_loop *
     return tnd_undefined(render, name.bytes, name.n);
 }
 
-static struct tnd_value bind(struct tnd_render *render, const char *name, tnd_template_call call,
-                             struct tnd_value self)
+struct tnd_value tnd_bind(struct tnd_render *render, const struct tnd_builtin *builtin,
+                          struct tnd_value self)
 {
     struct tnd_function *function = tnd_template_alloc(render, 1, sizeof(*function));
     if (function == NULL) {
         return tnd_none();
     }
-    *function = (struct tnd_function){name, call, self};
+    *function = (struct tnd_function){builtin, self};
     return (struct tnd_value){.kind = TND_KIND_FUNCTION, .as.function = function};
 }
 
@@ -139,9 +139,9 @@ struct tnd_value tnd_member_of(struct tnd_render *render, struct tnd_value value
     if (value.kind == TND_KIND_UNDEFINED) {
         return undefined_use(render, value, "looked into");
     }
-    const tnd_template_call method = tnd_find_method(value, name.bytes);
+    const struct tnd_builtin *method = tnd_find_method(value, name.bytes);
     if (method != NULL) {
-        return bind(render, name.bytes, method, value);
+        return tnd_bind(render, method, value);
     }
     if (value.kind == TND_KIND_LOOP) {
         return loop_member(render, value.as.loop, name);
@@ -523,7 +523,8 @@ struct tnd_value tnd_call(struct tnd_render *render, struct tnd_value function,
                           const struct tnd_arguments *arguments)
 {
     if (function.kind == TND_KIND_FUNCTION) {
-        return function.as.function->call(render, function.as.function->self, arguments);
+        return tnd_call_builtin(render, function.as.function->builtin, function.as.function->self,
+                                arguments);
     }
     if (function.kind == TND_KIND_MACRO) {
         return tnd_call_macro(render, function.as.macro, arguments);
@@ -557,7 +558,7 @@ struct tnd_value tnd_apply_filter(struct tnd_render *render, const struct tnd_te
                                   struct tnd_scope *scope, struct tnd_value value)
 {
     struct tnd_arguments arguments;
-    const tnd_template_call filter = tnd_find_filter(node->name.bytes);
+    const struct tnd_builtin *filter = tnd_find_filter(node->name.bytes);
     if (node->a != NULL) {
         value = node->a->kind == TND_NODE_FILTER ? tnd_apply_filter(render, node->a, scope, value)
                                                  : tnd_evaluate(render, node->a, scope);
@@ -570,15 +571,16 @@ struct tnd_value tnd_apply_filter(struct tnd_render *render, const struct tnd_te
         return tnd_template_fail(render, TANDEM_E_UNSUPPORTED_BUILD, "there is no filter '%.60s'",
                                  node->name.bytes);
     }
-    return take_arguments(render, node, scope, &arguments) ? filter(render, value, &arguments)
-                                                           : tnd_none();
+    return take_arguments(render, node, scope, &arguments)
+               ? tnd_call_builtin(render, filter, value, &arguments)
+               : tnd_none();
 }
 
 static struct tnd_value test(struct tnd_render *render, const struct tnd_template_node *node,
                              struct tnd_scope *scope)
 {
     struct tnd_arguments arguments;
-    const tnd_template_call found = tnd_find_test(node->name.bytes);
+    const struct tnd_builtin *found = tnd_find_test(node->name.bytes);
     const struct tnd_value value = tnd_evaluate(render, node->a, scope);
     if (found == NULL) {
         return tnd_template_fail(render, TANDEM_E_UNSUPPORTED_BUILD, "there is no test '%.60s'",
@@ -587,7 +589,7 @@ static struct tnd_value test(struct tnd_render *render, const struct tnd_templat
     if (!take_arguments(render, node, scope, &arguments)) {
         return tnd_none();
     }
-    const bool is_true = tnd_is_true(found(render, value, &arguments));
+    const bool is_true = tnd_is_true(tnd_call_builtin(render, found, value, &arguments));
     return tnd_bool(is_true != (node->op != 0));
 }
 

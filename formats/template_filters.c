@@ -9,47 +9,26 @@
 #include "formats/template_filters.h"
 #include "formats/unicode.h"
 
-FILTER(f_trim)
+TND_BUILTIN(f_trim)
 {
     return tnd_strip(render, tnd_to_string(render, self),
                      tnd_argument_string(render, arguments, 0, "chars"), true, true);
 }
 
-FILTER(f_upper)
+TND_BUILTIN(f_case)
 {
-    (void)arguments;
-    return tnd_change_case(render, tnd_to_string(render, self), TND_CASE_UPPER);
+    return tnd_change_case(render, tnd_to_string(render, self), (enum tnd_case)kind);
 }
 
-FILTER(f_lower)
+TND_BUILTIN(f_string)
 {
-    (void)arguments;
-    return tnd_change_case(render, tnd_to_string(render, self), TND_CASE_LOWER);
-}
-
-FILTER(f_title)
-{
-    (void)arguments;
-    return tnd_change_case(render, tnd_to_string(render, self), TND_CASE_TITLE);
-}
-
-FILTER(f_capitalize)
-{
-    (void)arguments;
-    return tnd_change_case(render, tnd_to_string(render, self), TND_CASE_CAPITALIZE);
-}
-
-FILTER(f_string)
-{
-    (void)arguments;
     const struct tnd_string *string = tnd_to_string(render, self);
     return (struct tnd_value){.kind = TND_KIND_STRING, .as.string = string};
 }
 
 /* Nothing is escaped on its own, but what `+` joins with a text that was marked as safe. */
-FILTER(f_safe)
+TND_BUILTIN(f_safe)
 {
-    (void)arguments;
     return tnd_markup(render, tnd_to_string(render, self));
 }
 
@@ -67,15 +46,13 @@ struct tnd_value tnd_escape(struct tnd_render *render, const struct tnd_string *
     return render->status == TANDEM_OK ? tnd_markup(render, text.as.string) : text;
 }
 
-FILTER(f_escape)
+TND_BUILTIN(f_escape)
 {
-    (void)arguments;
     return tnd_escape(render, tnd_to_string(render, self));
 }
 
-FILTER(f_length)
+TND_BUILTIN(f_length)
 {
-    (void)arguments;
     size_t n;
     if (!tnd_length_of(self, &n)) {
         return tnd_template_fail(render, TANDEM_E_FORMAT, "a %s has no length",
@@ -84,7 +61,7 @@ FILTER(f_length)
     return tnd_int((int64_t)n);
 }
 
-FILTER(f_default)
+TND_BUILTIN(f_default)
 {
     const struct tnd_value *other = tnd_argument(render, arguments, 0, "default_value");
     const bool also_false = tnd_argument_true(render, arguments, 1, "boolean", false);
@@ -92,7 +69,7 @@ FILTER(f_default)
     return !takes_other ? self : other != NULL ? *other : tnd_text_value(render, "", 0, false);
 }
 
-FILTER(f_replace)
+TND_BUILTIN(f_replace)
 {
     const struct tnd_string *old = tnd_argument_string(render, arguments, 0, "old");
     const struct tnd_string *new = tnd_argument_string(render, arguments, 1, "new");
@@ -104,7 +81,7 @@ FILTER(f_replace)
 }
 
 /* Blanks in front of each line but the first, and unless asked for, of empty ones. */
-FILTER(f_indent)
+TND_BUILTIN(f_indent)
 {
     const struct tnd_value *width = tnd_argument(render, arguments, 0, "width");
     const bool first = tnd_argument_true(render, arguments, 1, "first", false);
@@ -132,9 +109,8 @@ FILTER(f_indent)
     return tnd_built(&text);
 }
 
-FILTER(f_wordcount)
+TND_BUILTIN(f_wordcount)
 {
-    (void)arguments;
     const struct tnd_string *string = tnd_to_string(render, self);
     int64_t n = 0;
     bool in_word = false;
@@ -147,7 +123,7 @@ FILTER(f_wordcount)
     return tnd_int(n);
 }
 
-FILTER(f_truncate)
+TND_BUILTIN(f_truncate)
 {
     const int64_t most = tnd_argument_int(render, arguments, 0, "length", 255);
     const bool kills_words = tnd_argument_true(render, arguments, 1, "killwords", false);
@@ -158,7 +134,7 @@ FILTER(f_truncate)
     end = end != NULL ? end : &dots;
     const int64_t left = most - (int64_t)tnd_characters(end);
     if ((int64_t)tnd_characters(string) <= most + leeway) {
-        return f_string(render, self, arguments);
+        return f_string(render, self, arguments, 0);
     }
     if (left < 0) {
         return tnd_template_fail(render, TANDEM_E_FORMAT, "truncate: the end does not fit");
@@ -177,7 +153,7 @@ FILTER(f_truncate)
     return tnd_built(&text);
 }
 
-FILTER(f_center)
+TND_BUILTIN(f_center)
 {
     const int64_t width = tnd_argument_int(render, arguments, 0, "width", 80);
     const struct tnd_string *string = tnd_to_string(render, self);
@@ -194,7 +170,7 @@ FILTER(f_center)
     return tnd_built(&text);
 }
 
-FILTER(f_format)
+TND_BUILTIN(f_format)
 {
     struct tnd_value values = tnd_list_value(render, TND_KIND_TUPLE, 0);
     for (int i = 0; i < arguments->n && render->status == TANDEM_OK; i++) {
@@ -207,7 +183,7 @@ FILTER(f_format)
 
 /* ---- numbers ---- */
 
-FILTER(f_int)
+TND_BUILTIN(f_int)
 {
     const struct tnd_value *or_else = tnd_argument(render, arguments, 0, "default");
     const int64_t base = tnd_argument_int(render, arguments, 1, "base", 10);
@@ -244,7 +220,7 @@ FILTER(f_int)
     return *end == 0 ? tnd_int(parsed) : other;
 }
 
-FILTER(f_float)
+TND_BUILTIN(f_float)
 {
     const struct tnd_value *or_else = tnd_argument(render, arguments, 0, "default");
     double number;
@@ -260,9 +236,8 @@ FILTER(f_float)
     return or_else != NULL ? *or_else : tnd_number(0.0);
 }
 
-FILTER(f_abs)
+TND_BUILTIN(f_abs)
 {
-    (void)arguments;
     if (self.kind == TND_KIND_FLOAT) {
         return tnd_number(fabs(self.as.number));
     }
@@ -274,7 +249,7 @@ FILTER(f_abs)
     return tnd_int(integer < 0 ? -integer : integer);
 }
 
-FILTER(f_round)
+TND_BUILTIN(f_round)
 {
     const int64_t digits = tnd_argument_int(render, arguments, 0, "precision", 0);
     const struct tnd_string *method = tnd_argument_string(render, arguments, 1, "method");
@@ -301,7 +276,7 @@ FILTER(f_round)
 
 /* ---- JSON and others ---- */
 
-FILTER(f_tojson)
+TND_BUILTIN(f_tojson)
 {
     struct tnd_builder text = {.render = render};
     const struct tnd_value *separators = tnd_argument(render, arguments, 2, "separators");
@@ -335,7 +310,7 @@ FILTER(f_tojson)
     return tnd_built(&text);
 }
 
-FILTER(f_attr)
+TND_BUILTIN(f_attr)
 {
     const struct tnd_string *name = tnd_argument_string(render, arguments, 0, "name");
     if (name == NULL) {
@@ -345,7 +320,7 @@ FILTER(f_attr)
                        (struct tnd_value){.kind = TND_KIND_STRING, .as.string = name});
 }
 
-FILTER(f_items)
+TND_BUILTIN(f_items)
 {
     if (self.kind == TND_KIND_UNDEFINED) {
         return tnd_list_value(render, TND_KIND_GENERATOR, 0);
@@ -354,14 +329,14 @@ FILTER(f_items)
         return tnd_template_fail(render, TANDEM_E_FORMAT, "items: a dict is expected, not %s",
                                  tnd_kind_name(self));
     }
-    struct tnd_value pairs = tnd_find_method(self, "items")(render, self, arguments);
+    struct tnd_value pairs =
+        tnd_call_builtin(render, tnd_find_method(self, "items"), self, arguments);
     pairs.kind = pairs.kind == TND_KIND_LIST ? TND_KIND_GENERATOR : pairs.kind;
     return pairs;
 }
 
-FILTER(f_urlencode)
+TND_BUILTIN(f_urlencode)
 {
-    (void)arguments;
     const struct tnd_string *string = tnd_to_string(render, self);
     struct tnd_builder text = {.render = render};
     static const char plain[] =
@@ -380,45 +355,39 @@ FILTER(f_urlencode)
     return tnd_built(&text);
 }
 
-tnd_template_call tnd_find_filter(const char *name)
+const struct tnd_builtin *tnd_find_filter(const char *name)
 {
-    static const struct {
-        const char *name;
-        tnd_template_call call;
-    } filters[] = {
-        {"trim", f_trim},
-        {"upper", f_upper},
-        {"lower", f_lower},
-        {"title", f_title},
-        {"capitalize", f_capitalize},
-        {"string", f_string},
-        {"safe", f_safe},
-        {"escape", f_escape},
-        {"e", f_escape},
-        {"forceescape", f_escape},
-        {"length", f_length},
-        {"count", f_length},
-        {"default", f_default},
-        {"d", f_default},
-        {"replace", f_replace},
-        {"indent", f_indent},
-        {"wordcount", f_wordcount},
-        {"truncate", f_truncate},
-        {"center", f_center},
-        {"format", f_format},
-        {"int", f_int},
-        {"float", f_float},
-        {"abs", f_abs},
-        {"round", f_round},
-        {"tojson", f_tojson},
-        {"attr", f_attr},
-        {"items", f_items},
-        {"urlencode", f_urlencode},
+    static const struct tnd_builtin filters[] = {
+        {"trim", f_trim, 0},
+        {"upper", f_case, TND_CASE_UPPER},
+        {"lower", f_case, TND_CASE_LOWER},
+        {"title", f_case, TND_CASE_TITLE},
+        {"capitalize", f_case, TND_CASE_CAPITALIZE},
+        {"string", f_string, 0},
+        {"safe", f_safe, 0},
+        {"escape", f_escape, 0},
+        {"e", f_escape, 0},
+        {"forceescape", f_escape, 0},
+        {"length", f_length, 0},
+        {"count", f_length, 0},
+        {"default", f_default, 0},
+        {"d", f_default, 0},
+        {"replace", f_replace, 0},
+        {"indent", f_indent, 0},
+        {"wordcount", f_wordcount, 0},
+        {"truncate", f_truncate, 0},
+        {"center", f_center, 0},
+        {"format", f_format, 0},
+        {"int", f_int, 0},
+        {"float", f_float, 0},
+        {"abs", f_abs, 0},
+        {"round", f_round, 0},
+        {"tojson", f_tojson, 0},
+        {"attr", f_attr, 0},
+        {"items", f_items, 0},
+        {"urlencode", f_urlencode, 0},
+        {NULL, NULL, 0},
     };
-    for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++) {
-        if (strcmp(filters[i].name, name) == 0) {
-            return filters[i].call;
-        }
-    }
-    return tnd_find_list_filter(name);
+    const struct tnd_builtin *found = tnd_find_builtin(filters, name);
+    return found != NULL ? found : tnd_find_list_filter(name);
 }

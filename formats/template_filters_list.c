@@ -44,9 +44,8 @@ static struct tnd_value follow(struct tnd_render *render, struct tnd_value item,
     return item;
 }
 
-FILTER(f_list)
+TND_BUILTIN(f_list)
 {
-    (void)arguments;
     const struct tnd_list *from = items(render, self);
     struct tnd_value list = tnd_list_value(render, TND_KIND_LIST, from->n);
     for (size_t i = 0; i < from->n && render->status == TANDEM_OK; i++) {
@@ -55,23 +54,17 @@ FILTER(f_list)
     return list;
 }
 
-FILTER(f_first)
+/* The first one, or (`kind`) the last. */
+TND_BUILTIN(f_end)
 {
-    (void)arguments;
     const struct tnd_list *list = items(render, self);
-    return list->n > 0 ? list->items[0] : tnd_undefined(render, "first", 5);
+    const char *name = kind != 0 ? "last" : "first";
+    return list->n > 0 ? list->items[kind != 0 ? list->n - 1 : 0]
+                       : tnd_undefined(render, name, strlen(name));
 }
 
-FILTER(f_last)
+TND_BUILTIN(f_reverse)
 {
-    (void)arguments;
-    const struct tnd_list *list = items(render, self);
-    return list->n > 0 ? list->items[list->n - 1] : tnd_undefined(render, "last", 4);
-}
-
-FILTER(f_reverse)
-{
-    (void)arguments;
     const struct tnd_list *from = items(render, self);
     struct tnd_builder text = {.render = render};
     struct tnd_value list = tnd_list_value(render, TND_KIND_GENERATOR, from->n);
@@ -85,7 +78,7 @@ FILTER(f_reverse)
     return self.kind == TND_KIND_STRING ? tnd_built(&text) : list;
 }
 
-FILTER(f_join)
+TND_BUILTIN(f_join)
 {
     const struct tnd_string *between = tnd_argument_string(render, arguments, 0, "d");
     const struct tnd_value *path = tnd_argument(render, arguments, 1, "attribute");
@@ -120,14 +113,14 @@ static bool name_of(struct tnd_render *render, const struct tnd_value *value, ch
     return true;
 }
 
-FILTER(f_map)
+TND_BUILTIN(f_map)
 {
     const struct tnd_value *path = tnd_argument(render, arguments, -1, "attribute");
     const struct tnd_value *or_else = tnd_argument(render, arguments, -1, "default");
     const struct tnd_list *from = items_if_true(render, self);
     const struct tnd_arguments rest = behind(arguments, 1);
     struct tnd_value list = tnd_list_value(render, TND_KIND_GENERATOR, from->n);
-    tnd_template_call filter = NULL;
+    const struct tnd_builtin *filter = NULL;
     char name[64];
     if (path == NULL) {
         if (!name_of(render, tnd_argument(render, arguments, 0, NULL), name)) {
@@ -140,24 +133,28 @@ FILTER(f_map)
         }
     }
     for (size_t i = 0; i < from->n && render->status == TANDEM_OK; i++) {
-        struct tnd_value item = filter != NULL ? filter(render, from->items[i], &rest)
-                                               : follow(render, from->items[i], path);
+        struct tnd_value item = filter != NULL
+                                    ? tnd_call_builtin(render, filter, from->items[i], &rest)
+                                    : follow(render, from->items[i], path);
         item = item.kind == TND_KIND_UNDEFINED && or_else != NULL ? *or_else : item;
         tnd_list_add(render, list.as.list, item);
     }
     return list;
 }
 
-/* select and reject (`has_path` false), selectattr and rejectattr. */
-static struct tnd_value choose(struct tnd_render *render, struct tnd_value self,
-                               const struct tnd_arguments *arguments, bool has_path, bool wanted)
+enum { WANTED = 1, HAS_PATH = 2 };
+
+/* select and reject, selectattr and rejectattr. */
+TND_BUILTIN(f_choose)
 {
+    const bool has_path = (kind & HAS_PATH) != 0;
+    const bool wanted = (kind & WANTED) != 0;
     const struct tnd_value *path = has_path ? tnd_argument(render, arguments, 0, NULL) : NULL;
     const struct tnd_value *named = tnd_argument(render, arguments, has_path, NULL);
     const struct tnd_arguments rest = behind(arguments, 1 + has_path);
     const struct tnd_list *from = items_if_true(render, self);
     struct tnd_value list = tnd_list_value(render, TND_KIND_GENERATOR, 0);
-    tnd_template_call test = NULL;
+    const struct tnd_builtin *test = NULL;
     char name[64];
     if (has_path && path == NULL) {
         return tnd_template_fail(render, TANDEM_E_FORMAT, "the name of a member is expected");
@@ -174,32 +171,13 @@ static struct tnd_value choose(struct tnd_render *render, struct tnd_value self,
     }
     for (size_t i = 0; i < from->n && render->status == TANDEM_OK; i++) {
         const struct tnd_value item = follow(render, from->items[i], path);
-        const struct tnd_value answer = test != NULL ? test(render, item, &rest) : item;
+        const struct tnd_value answer =
+            test != NULL ? tnd_call_builtin(render, test, item, &rest) : item;
         if (render->status == TANDEM_OK && tnd_is_true(answer) == wanted) {
             tnd_list_add(render, list.as.list, from->items[i]);
         }
     }
     return list;
-}
-
-FILTER(f_select)
-{
-    return choose(render, self, arguments, false, true);
-}
-
-FILTER(f_reject)
-{
-    return choose(render, self, arguments, false, false);
-}
-
-FILTER(f_selectattr)
-{
-    return choose(render, self, arguments, true, true);
-}
-
-FILTER(f_rejectattr)
-{
-    return choose(render, self, arguments, true, false);
 }
 
 /* ---- order ---- */
@@ -261,7 +239,7 @@ static struct tnd_value sorted(struct tnd_render *render, struct tnd_value self,
     return list;
 }
 
-FILTER(f_sort)
+TND_BUILTIN(f_sort)
 {
     const bool reverse = tnd_argument_true(render, arguments, 0, "reverse", false);
     const bool case_sensitive = tnd_argument_true(render, arguments, 1, "case_sensitive", false);
@@ -269,7 +247,7 @@ FILTER(f_sort)
     return sorted(render, self, path, case_sensitive, reverse);
 }
 
-FILTER(f_dictsort)
+TND_BUILTIN(f_dictsort)
 {
     const bool case_sensitive = tnd_argument_true(render, arguments, 0, "case_sensitive", false);
     const struct tnd_value *by = tnd_argument(render, arguments, 1, "by");
@@ -279,12 +257,13 @@ FILTER(f_dictsort)
                                  tnd_kind_name(self));
     }
     const struct tnd_arguments none = {0};
-    struct tnd_value pairs_of = tnd_find_method(self, "items")(render, self, &none);
+    struct tnd_value pairs_of =
+        tnd_call_builtin(render, tnd_find_method(self, "items"), self, &none);
     const struct tnd_value index = tnd_int(by != NULL && tnd_is_string(*by, "value"));
     return sorted(render, pairs_of, &index, case_sensitive, reverse);
 }
 
-FILTER(f_unique)
+TND_BUILTIN(f_unique)
 {
     const bool case_sensitive = tnd_argument_true(render, arguments, 0, "case_sensitive", false);
     const struct tnd_value *path = tnd_argument(render, arguments, 1, "attribute");
@@ -302,8 +281,8 @@ FILTER(f_unique)
     return list;
 }
 
-static struct tnd_value extreme(struct tnd_render *render, struct tnd_value self,
-                                const struct tnd_arguments *arguments, int sign)
+/* The largest, or the smallest (`kind` -1). */
+TND_BUILTIN(f_extreme)
 {
     const bool case_sensitive = tnd_argument_true(render, arguments, 0, "case_sensitive", false);
     const struct tnd_value *path = tnd_argument(render, arguments, 1, "attribute");
@@ -311,22 +290,12 @@ static struct tnd_value extreme(struct tnd_render *render, struct tnd_value self
     const struct tnd_member *pairs = keyed(render, from, path, case_sensitive);
     size_t best = 0;
     for (size_t i = 1; pairs != NULL && i < from->n && render->status == TANDEM_OK; i++) {
-        best = sign * tnd_order(render, pairs[i].key, pairs[best].key) > 0 ? i : best;
+        best = kind * tnd_order(render, pairs[i].key, pairs[best].key) > 0 ? i : best;
     }
     return pairs != NULL && from->n > 0 ? from->items[best] : tnd_undefined(render, "item", 4);
 }
 
-FILTER(f_min)
-{
-    return extreme(render, self, arguments, -1);
-}
-
-FILTER(f_max)
-{
-    return extreme(render, self, arguments, 1);
-}
-
-FILTER(f_sum)
+TND_BUILTIN(f_sum)
 {
     const struct tnd_value *path = tnd_argument(render, arguments, 0, "attribute");
     const struct tnd_value *start = tnd_argument(render, arguments, 1, "start");
@@ -350,7 +319,7 @@ FILTER(f_sum)
 
 /* ---- groups ---- */
 
-FILTER(f_groupby)
+TND_BUILTIN(f_groupby)
 {
     const struct tnd_value *path = tnd_argument(render, arguments, 0, "attribute");
     const struct tnd_list *from = items(render, self);
@@ -377,7 +346,7 @@ FILTER(f_groupby)
     return list;
 }
 
-FILTER(f_batch)
+TND_BUILTIN(f_batch)
 {
     const int64_t size = tnd_argument_int(render, arguments, 0, "linecount", 0);
     const struct tnd_value *fill = tnd_argument(render, arguments, 1, "fill_with");
@@ -403,35 +372,28 @@ FILTER(f_batch)
     return list;
 }
 
-tnd_template_call tnd_find_list_filter(const char *name)
+const struct tnd_builtin *tnd_find_list_filter(const char *name)
 {
-    static const struct {
-        const char *name;
-        tnd_template_call call;
-    } filters[] = {
-        {"list", f_list},
-        {"first", f_first},
-        {"last", f_last},
-        {"reverse", f_reverse},
-        {"join", f_join},
-        {"map", f_map},
-        {"select", f_select},
-        {"reject", f_reject},
-        {"selectattr", f_selectattr},
-        {"rejectattr", f_rejectattr},
-        {"sort", f_sort},
-        {"dictsort", f_dictsort},
-        {"unique", f_unique},
-        {"min", f_min},
-        {"max", f_max},
-        {"sum", f_sum},
-        {"groupby", f_groupby},
-        {"batch", f_batch},
+    static const struct tnd_builtin filters[] = {
+        {"list", f_list, 0},
+        {"first", f_end, 0},
+        {"last", f_end, 1},
+        {"reverse", f_reverse, 0},
+        {"join", f_join, 0},
+        {"map", f_map, 0},
+        {"select", f_choose, WANTED},
+        {"reject", f_choose, 0},
+        {"selectattr", f_choose, WANTED | HAS_PATH},
+        {"rejectattr", f_choose, HAS_PATH},
+        {"sort", f_sort, 0},
+        {"dictsort", f_dictsort, 0},
+        {"unique", f_unique, 0},
+        {"min", f_extreme, -1},
+        {"max", f_extreme, 1},
+        {"sum", f_sum, 0},
+        {"groupby", f_groupby, 0},
+        {"batch", f_batch, 0},
+        {NULL, NULL, 0},
     };
-    for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++) {
-        if (strcmp(filters[i].name, name) == 0) {
-            return filters[i].call;
-        }
-    }
-    return NULL;
+    return tnd_find_builtin(filters, name);
 }

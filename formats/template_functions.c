@@ -6,13 +6,8 @@
 
 #include "formats/template.h"
 
-#define FUNCTION(name)                                                                             \
-    static struct tnd_value name(struct tnd_render *render, struct tnd_value self,                 \
-                                 const struct tnd_arguments *arguments)
-
-FUNCTION(range)
+TND_BUILTIN(range)
 {
-    (void)self;
     if (!tnd_expect_arguments(render, arguments, "range", 1, 3)) {
         return tnd_none();
     }
@@ -37,8 +32,8 @@ FUNCTION(range)
     return list;
 }
 
-static struct tnd_value named_members(struct tnd_render *render, enum tnd_kind kind,
-                                      const struct tnd_arguments *arguments)
+/* dict and namespace */
+TND_BUILTIN(named_members)
 {
     struct tnd_value made = tnd_dict_value(render);
     if (arguments->n > 0 && arguments->items[0].kind == TND_KIND_DICT) {
@@ -52,34 +47,20 @@ static struct tnd_value named_members(struct tnd_render *render, enum tnd_kind k
     for (int i = 0; i < arguments->n_named && render->status == TANDEM_OK; i++) {
         tnd_dict_set(render, made.as.dict, arguments->named[i].key, arguments->named[i].value);
     }
-    made.kind = made.kind == TND_KIND_DICT ? kind : made.kind;
+    made.kind = made.kind == TND_KIND_DICT ? (enum tnd_kind)kind : made.kind;
     return made;
 }
 
-FUNCTION(dict)
+TND_BUILTIN(raise_exception)
 {
-    (void)self;
-    return named_members(render, TND_KIND_DICT, arguments);
-}
-
-FUNCTION(namespace)
-{
-    (void)self;
-    return named_members(render, TND_KIND_NAMESPACE, arguments);
-}
-
-FUNCTION(raise_exception)
-{
-    (void)self;
     const struct tnd_string *text = tnd_argument_string(render, arguments, 0, "message");
     return tnd_template_fail(render, TANDEM_E_ARGUMENT, "the template refuses: %.*s",
                              text != NULL ? (int)(text->n < 150 ? text->n : 150) : 0,
                              text != NULL ? text->bytes : "");
 }
 
-FUNCTION(strftime_now)
+TND_BUILTIN(strftime_now)
 {
-    (void)self;
     const struct tnd_string *format = tnd_argument_string(render, arguments, 0, "format");
     const time_t now = (time_t)render->now;
     struct tm local;
@@ -98,29 +79,35 @@ FUNCTION(strftime_now)
 
 /* joiner(", ")() is empty the first time; cycler(a, b).next() gives a, b, a, ... Neither is used by
  * templates that we know, and both keep a state: refused by name. */
-FUNCTION(refuse)
+TND_BUILTIN(refuse)
 {
-    (void)self;
-    (void)arguments;
     return tnd_template_fail(render, TANDEM_E_UNSUPPORTED_BUILD,
                              "joiner, cycler and lipsum are not understood");
 }
 
+const struct tnd_builtin *tnd_find_builtin(const struct tnd_builtin *rows, const char *name)
+{
+    while (rows->name != NULL && strcmp(rows->name, name) != 0) {
+        rows++;
+    }
+    return rows->name != NULL ? rows : NULL;
+}
+
 void tnd_add_globals(struct tnd_render *render)
 {
-    static const struct tnd_function functions[] = {
-        {"range", range, {TND_KIND_NONE, {0}}},
-        {"dict", dict, {TND_KIND_NONE, {0}}},
-        {"namespace", namespace, {TND_KIND_NONE, {0}}},
-        {"raise_exception", raise_exception, {TND_KIND_NONE, {0}}},
-        {"strftime_now", strftime_now, {TND_KIND_NONE, {0}}},
-        {"joiner", refuse, {TND_KIND_NONE, {0}}},
-        {"cycler", refuse, {TND_KIND_NONE, {0}}},
-        {"lipsum", refuse, {TND_KIND_NONE, {0}}},
+    static const struct tnd_builtin globals[] = {
+        {"range", range, 0},
+        {"dict", named_members, TND_KIND_DICT},
+        {"namespace", named_members, TND_KIND_NAMESPACE},
+        {"raise_exception", raise_exception, 0},
+        {"strftime_now", strftime_now, 0},
+        {"joiner", refuse, 0},
+        {"cycler", refuse, 0},
+        {"lipsum", refuse, 0},
+        {NULL, NULL, 0},
     };
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-        const struct tnd_name name = {functions[i].name, strlen(functions[i].name)};
-        tnd_scope_set(render, render->globals, name,
-                      (struct tnd_value){.kind = TND_KIND_FUNCTION, .as.function = &functions[i]});
+    for (const struct tnd_builtin *row = globals; row->name != NULL; row++) {
+        const struct tnd_name name = {row->name, strlen(row->name)};
+        tnd_scope_set(render, render->globals, name, tnd_bind(render, row, tnd_none()));
     }
 }

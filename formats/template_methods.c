@@ -134,50 +134,17 @@ struct tnd_value tnd_change_case(struct tnd_render *render, const struct tnd_str
 
 /* ---- methods of texts ---- */
 
-#define METHOD(name)                                                                               \
-    static struct tnd_value name(struct tnd_render *render, struct tnd_value self,                 \
-                                 const struct tnd_arguments *arguments)
+enum { LEFT = 1, RIGHT = 2 };
 
-METHOD(str_strip)
+TND_BUILTIN(str_strip)
 {
-    return tnd_strip(render, self.as.string, tnd_argument_string(render, arguments, 0, NULL), true,
-                     true);
+    return tnd_strip(render, self.as.string, tnd_argument_string(render, arguments, 0, NULL),
+                     (kind & LEFT) != 0, (kind & RIGHT) != 0);
 }
 
-METHOD(str_lstrip)
+TND_BUILTIN(str_case)
 {
-    return tnd_strip(render, self.as.string, tnd_argument_string(render, arguments, 0, NULL), true,
-                     false);
-}
-
-METHOD(str_rstrip)
-{
-    return tnd_strip(render, self.as.string, tnd_argument_string(render, arguments, 0, NULL), false,
-                     true);
-}
-
-METHOD(str_upper)
-{
-    (void)arguments;
-    return tnd_change_case(render, self.as.string, TND_CASE_UPPER);
-}
-
-METHOD(str_lower)
-{
-    (void)arguments;
-    return tnd_change_case(render, self.as.string, TND_CASE_LOWER);
-}
-
-METHOD(str_title)
-{
-    (void)arguments;
-    return tnd_change_case(render, self.as.string, TND_CASE_TITLE);
-}
-
-METHOD(str_capitalize)
-{
-    (void)arguments;
-    return tnd_change_case(render, self.as.string, TND_CASE_CAPITALIZE);
+    return tnd_change_case(render, self.as.string, (enum tnd_case)kind);
 }
 
 static struct tnd_value split_at_space(struct tnd_render *render, const struct tnd_string *string,
@@ -260,9 +227,9 @@ static struct tnd_value split_from_right(struct tnd_render *render, const struct
     return list;
 }
 
-static struct tnd_value split(struct tnd_render *render, struct tnd_value self,
-                              const struct tnd_arguments *arguments, bool from_right)
+TND_BUILTIN(str_split)
 {
+    const bool from_right = kind == RIGHT;
     const struct tnd_string *separator = tnd_argument_string(render, arguments, 0, "sep");
     const int64_t most = tnd_argument_int(render, arguments, 1, "maxsplit", -1);
     if (separator != NULL && separator->n == 0) {
@@ -277,17 +244,7 @@ static struct tnd_value split(struct tnd_render *render, struct tnd_value self,
                              : split_at(render, self.as.string, separator, most);
 }
 
-METHOD(str_split)
-{
-    return split(render, self, arguments, false);
-}
-
-METHOD(str_rsplit)
-{
-    return split(render, self, arguments, true);
-}
-
-METHOD(str_splitlines)
+TND_BUILTIN(str_splitlines)
 {
     const struct tnd_string *string = self.as.string;
     const bool keeps_ends = tnd_argument_true(render, arguments, 0, "keepends", false);
@@ -321,9 +278,9 @@ static bool begins_or_ends(const struct tnd_string *string, struct tnd_value par
            memcmp(string->bytes + (at_end ? string->n - other->n : 0), other->bytes, other->n) == 0;
 }
 
-static struct tnd_value test_end(struct tnd_render *render, struct tnd_value self,
-                                 const struct tnd_arguments *arguments, bool at_end)
+TND_BUILTIN(str_test_end)
 {
+    const bool at_end = kind == RIGHT;
     const struct tnd_value *part = tnd_argument(render, arguments, 0, NULL);
     if (part == NULL || (part->kind != TND_KIND_STRING && part->kind != TND_KIND_TUPLE)) {
         return tnd_template_fail(render, TANDEM_E_FORMAT, "%s: a text is expected, not %s",
@@ -333,19 +290,9 @@ static struct tnd_value test_end(struct tnd_render *render, struct tnd_value sel
     return tnd_bool(begins_or_ends(self.as.string, *part, at_end));
 }
 
-METHOD(str_startswith)
+TND_BUILTIN(str_remove_end)
 {
-    return test_end(render, self, arguments, false);
-}
-
-METHOD(str_endswith)
-{
-    return test_end(render, self, arguments, true);
-}
-
-static struct tnd_value without_end(struct tnd_render *render, struct tnd_value self,
-                                    const struct tnd_arguments *arguments, bool at_end)
-{
+    const bool at_end = kind == RIGHT;
     const struct tnd_string *part = tnd_argument_string(render, arguments, 0, NULL);
     struct tnd_value value = {.kind = TND_KIND_STRING, .as.string = part};
     if (part == NULL || part->n == 0 || !begins_or_ends(self.as.string, value, at_end)) {
@@ -354,17 +301,7 @@ static struct tnd_value without_end(struct tnd_render *render, struct tnd_value 
     return tnd_substring(render, self.as.string, at_end ? 0 : part->n, self.as.string->n - part->n);
 }
 
-METHOD(str_removeprefix)
-{
-    return without_end(render, self, arguments, false);
-}
-
-METHOD(str_removesuffix)
-{
-    return without_end(render, self, arguments, true);
-}
-
-METHOD(str_replace)
+TND_BUILTIN(str_replace)
 {
     const struct tnd_string *old = tnd_argument_string(render, arguments, 0, NULL);
     const struct tnd_string *by = tnd_argument_string(render, arguments, 1, NULL);
@@ -375,41 +312,28 @@ METHOD(str_replace)
                        tnd_argument_int(render, arguments, 2, "count", -1));
 }
 
-static struct tnd_value position(struct tnd_render *render, struct tnd_value self,
-                                 const struct tnd_arguments *arguments, bool from_right,
-                                 bool must_be)
+enum { MUST_BE = 4 };
+
+TND_BUILTIN(str_find)
 {
     const struct tnd_string *string = self.as.string;
     const struct tnd_string *part = tnd_argument_string(render, arguments, 0, NULL);
     if (part == NULL || arguments->n > 1) {
         return tnd_template_fail(render, TANDEM_E_FORMAT, "find: one text is expected");
     }
-    const size_t found = from_right ? find_last(string, part, string->n) : find(string, part, 0);
+    const size_t found =
+        (kind & RIGHT) != 0 ? find_last(string, part, string->n) : find(string, part, 0);
     (void)tnd_template_step(render, string->n / 64);
     if (found > string->n) {
-        return must_be ? tnd_template_fail(render, TANDEM_E_FORMAT, "index: the text is not found")
-                       : tnd_int(-1);
+        return (kind & MUST_BE) != 0
+                   ? tnd_template_fail(render, TANDEM_E_FORMAT, "index: the text is not found")
+                   : tnd_int(-1);
     }
     const struct tnd_string before = {string->bytes, NULL, found, false, false};
     return tnd_int((int64_t)tnd_characters(&before));
 }
 
-METHOD(str_find)
-{
-    return position(render, self, arguments, false, false);
-}
-
-METHOD(str_rfind)
-{
-    return position(render, self, arguments, true, false);
-}
-
-METHOD(str_index)
-{
-    return position(render, self, arguments, false, true);
-}
-
-METHOD(str_count)
+TND_BUILTIN(str_count)
 {
     const struct tnd_string *part = tnd_argument_string(render, arguments, 0, NULL);
     int64_t n = 0;
@@ -426,7 +350,7 @@ METHOD(str_count)
     return tnd_int(n);
 }
 
-METHOD(str_join)
+TND_BUILTIN(str_join)
 {
     const struct tnd_value *items = tnd_argument(render, arguments, 0, NULL);
     struct tnd_builder text = {.render = render};
@@ -444,72 +368,36 @@ METHOD(str_join)
     return tnd_built(&text);
 }
 
-METHOD(str_format)
+TND_BUILTIN(str_format)
 {
     return tnd_brace_format(render, self.as.string, arguments);
 }
 
-static struct tnd_value all_are(struct tnd_value self, int (*is)(int c), int (*but)(int c))
+/* Letters beyond ASCII count as letters. */
+static const struct {
+    int (*is)(int c);
+    bool others;
+} classes[] = {{isdigit, false}, {isalpha, true}, {isalnum, true}, {isspace, false}};
+enum { DIGIT, ALPHA, ALNUM, SPACE };
+
+TND_BUILTIN(str_all_are)
 {
     bool all = self.as.string->n > 0;
     for (size_t i = 0; i < self.as.string->n && all; i++) {
         const unsigned char c = (unsigned char)self.as.string->bytes[i];
-        all = c < 0x80 ? is(c) != 0 : but == NULL; /* other letters count as letters */
+        all = c < 0x80 ? classes[kind].is(c) != 0 : classes[kind].others;
     }
     return tnd_bool(all);
 }
 
-METHOD(str_isdigit)
+TND_BUILTIN(str_has_case)
 {
-    (void)render, (void)arguments;
-    return all_are(self, isdigit, isdigit);
-}
-
-METHOD(str_isalpha)
-{
-    (void)render, (void)arguments;
-    return all_are(self, isalpha, NULL);
-}
-
-METHOD(str_isalnum)
-{
-    (void)render, (void)arguments;
-    return all_are(self, isalnum, NULL);
-}
-
-METHOD(str_isspace)
-{
-    (void)render, (void)arguments;
-    return all_are(self, isspace, isspace);
-}
-
-static struct tnd_value has_case(struct tnd_value self, int (*wanted)(int c), int (*other)(int c))
-{
-    bool some = false;
-    bool all = true;
-    for (size_t i = 0; i < self.as.string->n; i++) {
-        const unsigned char c = (unsigned char)self.as.string->bytes[i];
-        some = some || (c < 0x80 && wanted(c));
-        all = all && !(c < 0x80 && other(c));
-    }
-    return tnd_bool(some && all);
-}
-
-METHOD(str_isupper)
-{
-    (void)render, (void)arguments;
-    return has_case(self, isupper, islower);
-}
-
-METHOD(str_islower)
-{
-    (void)render, (void)arguments;
-    return has_case(self, islower, isupper);
+    return tnd_bool(tnd_has_only_case(self.as.string, kind == TND_CASE_UPPER));
 }
 
 /* ---- methods of lists and dicts ---- */
 
-METHOD(list_index)
+TND_BUILTIN(list_index)
 {
     const struct tnd_value *item = tnd_argument(render, arguments, 0, NULL);
     for (size_t i = 0; item != NULL && i < self.as.list->n; i++) {
@@ -520,7 +408,7 @@ METHOD(list_index)
     return tnd_template_fail(render, TANDEM_E_FORMAT, "index: the value is not in the list");
 }
 
-METHOD(list_count)
+TND_BUILTIN(list_count)
 {
     const struct tnd_value *item = tnd_argument(render, arguments, 0, NULL);
     int64_t n = 0;
@@ -530,13 +418,12 @@ METHOD(list_count)
     return tnd_int(n);
 }
 
-METHOD(copy)
+TND_BUILTIN(copy)
 {
-    (void)render, (void)arguments;
     return self; /* nothing changes it */
 }
 
-METHOD(dict_get)
+TND_BUILTIN(dict_get)
 {
     const struct tnd_value *key = tnd_argument(render, arguments, 0, NULL);
     const struct tnd_value *or_else = tnd_argument(render, arguments, 1, NULL);
@@ -547,16 +434,14 @@ METHOD(dict_get)
     return found != NULL ? *found : or_else != NULL ? *or_else : tnd_none();
 }
 
-METHOD(dict_keys)
+TND_BUILTIN(dict_keys)
 {
-    (void)arguments;
     struct tnd_list *keys = tnd_items_of(render, self);
     return keys != NULL ? (struct tnd_value){.kind = TND_KIND_LIST, .as.list = keys} : tnd_none();
 }
 
-METHOD(dict_values)
+TND_BUILTIN(dict_values)
 {
-    (void)arguments;
     struct tnd_value list = tnd_list_value(render, TND_KIND_LIST, self.as.dict->n);
     for (size_t i = 0; i < self.as.dict->n && render->status == TANDEM_OK; i++) {
         tnd_list_add(render, list.as.list, self.as.dict->members[i].value);
@@ -564,9 +449,8 @@ METHOD(dict_values)
     return list;
 }
 
-METHOD(dict_items)
+TND_BUILTIN(dict_items)
 {
-    (void)arguments;
     struct tnd_value list = tnd_list_value(render, TND_KIND_LIST, self.as.dict->n);
     for (size_t i = 0; i < self.as.dict->n && render->status == TANDEM_OK; i++) {
         struct tnd_value pair = tnd_list_value(render, TND_KIND_TUPLE, 2);
@@ -579,9 +463,8 @@ METHOD(dict_items)
     return list;
 }
 
-METHOD(refuse_change)
+TND_BUILTIN(refuse_change)
 {
-    (void)arguments;
     return tnd_template_fail(render, TANDEM_E_UNSUPPORTED_BUILD,
                              "a method that would change a %s is unsafe and refused",
                              tnd_kind_name(self));
@@ -589,7 +472,7 @@ METHOD(refuse_change)
 
 /* ---- methods of loops ---- */
 
-METHOD(loop_cycle)
+TND_BUILTIN(loop_cycle)
 {
     if (arguments->n == 0) {
         return tnd_template_fail(render, TANDEM_E_FORMAT, "cycle: values are expected");
@@ -597,7 +480,7 @@ METHOD(loop_cycle)
     return arguments->items[self.as.loop->i % (size_t)arguments->n];
 }
 
-METHOD(loop_changed)
+TND_BUILTIN(loop_changed)
 {
     struct tnd_value now = tnd_list_value(render, TND_KIND_TUPLE, (size_t)arguments->n);
     for (int i = 0; i < arguments->n && render->status == TANDEM_OK; i++) {
@@ -608,71 +491,63 @@ METHOD(loop_changed)
     return tnd_bool(!is_equal);
 }
 
-struct named_method {
-    const char *name;
-    tnd_template_call call;
-};
+static const struct tnd_builtin str_methods[] = {{"strip", str_strip, LEFT | RIGHT},
+                                                 {"lstrip", str_strip, LEFT},
+                                                 {"rstrip", str_strip, RIGHT},
+                                                 {"split", str_split, LEFT},
+                                                 {"rsplit", str_split, RIGHT},
+                                                 {"splitlines", str_splitlines, 0},
+                                                 {"startswith", str_test_end, LEFT},
+                                                 {"endswith", str_test_end, RIGHT},
+                                                 {"replace", str_replace, 0},
+                                                 {"upper", str_case, TND_CASE_UPPER},
+                                                 {"lower", str_case, TND_CASE_LOWER},
+                                                 {"casefold", str_case, TND_CASE_LOWER},
+                                                 {"title", str_case, TND_CASE_TITLE},
+                                                 {"capitalize", str_case, TND_CASE_CAPITALIZE},
+                                                 {"find", str_find, LEFT},
+                                                 {"rfind", str_find, RIGHT},
+                                                 {"index", str_find, LEFT | MUST_BE},
+                                                 {"count", str_count, 0},
+                                                 {"join", str_join, 0},
+                                                 {"format", str_format, 0},
+                                                 {"removeprefix", str_remove_end, LEFT},
+                                                 {"removesuffix", str_remove_end, RIGHT},
+                                                 {"isdigit", str_all_are, DIGIT},
+                                                 {"isnumeric", str_all_are, DIGIT},
+                                                 {"isdecimal", str_all_are, DIGIT},
+                                                 {"isalpha", str_all_are, ALPHA},
+                                                 {"isalnum", str_all_are, ALNUM},
+                                                 {"isspace", str_all_are, SPACE},
+                                                 {"isupper", str_has_case, TND_CASE_UPPER},
+                                                 {"islower", str_has_case, TND_CASE_LOWER},
+                                                 {NULL, NULL, 0}};
+static const struct tnd_builtin list_methods[] = {
+    {"index", list_index, 0},     {"count", list_count, 0},     {"copy", copy, 0},
+    {"append", refuse_change, 0}, {"extend", refuse_change, 0}, {"insert", refuse_change, 0},
+    {"pop", refuse_change, 0},    {"remove", refuse_change, 0}, {"reverse", refuse_change, 0},
+    {"sort", refuse_change, 0},   {"clear", refuse_change, 0},  {NULL, NULL, 0}};
+static const struct tnd_builtin dict_methods[] = {{"get", dict_get, 0},
+                                                  {"keys", dict_keys, 0},
+                                                  {"values", dict_values, 0},
+                                                  {"items", dict_items, 0},
+                                                  {"copy", copy, 0},
+                                                  {"pop", refuse_change, 0},
+                                                  {"popitem", refuse_change, 0},
+                                                  {"update", refuse_change, 0},
+                                                  {"setdefault", refuse_change, 0},
+                                                  {"clear", refuse_change, 0},
+                                                  {NULL, NULL, 0}};
+static const struct tnd_builtin loop_methods[] = {
+    {"cycle", loop_cycle, 0}, {"changed", loop_changed, 0}, {NULL, NULL, 0}};
 
-static const struct named_method str_methods[] = {{"strip", str_strip},
-                                                  {"lstrip", str_lstrip},
-                                                  {"rstrip", str_rstrip},
-                                                  {"split", str_split},
-                                                  {"rsplit", str_rsplit},
-                                                  {"splitlines", str_splitlines},
-                                                  {"startswith", str_startswith},
-                                                  {"endswith", str_endswith},
-                                                  {"replace", str_replace},
-                                                  {"upper", str_upper},
-                                                  {"lower", str_lower},
-                                                  {"casefold", str_lower},
-                                                  {"title", str_title},
-                                                  {"capitalize", str_capitalize},
-                                                  {"find", str_find},
-                                                  {"rfind", str_rfind},
-                                                  {"index", str_index},
-                                                  {"count", str_count},
-                                                  {"join", str_join},
-                                                  {"format", str_format},
-                                                  {"removeprefix", str_removeprefix},
-                                                  {"removesuffix", str_removesuffix},
-                                                  {"isdigit", str_isdigit},
-                                                  {"isnumeric", str_isdigit},
-                                                  {"isdecimal", str_isdigit},
-                                                  {"isalpha", str_isalpha},
-                                                  {"isalnum", str_isalnum},
-                                                  {"isspace", str_isspace},
-                                                  {"isupper", str_isupper},
-                                                  {"islower", str_islower},
-                                                  {NULL, NULL}};
-static const struct named_method list_methods[] = {
-    {"index", list_index},     {"count", list_count},     {"copy", copy},
-    {"append", refuse_change}, {"extend", refuse_change}, {"insert", refuse_change},
-    {"pop", refuse_change},    {"remove", refuse_change}, {"reverse", refuse_change},
-    {"sort", refuse_change},   {"clear", refuse_change},  {NULL, NULL}};
-static const struct named_method dict_methods[] = {{"get", dict_get},
-                                                   {"keys", dict_keys},
-                                                   {"values", dict_values},
-                                                   {"items", dict_items},
-                                                   {"copy", copy},
-                                                   {"pop", refuse_change},
-                                                   {"popitem", refuse_change},
-                                                   {"update", refuse_change},
-                                                   {"setdefault", refuse_change},
-                                                   {"clear", refuse_change},
-                                                   {NULL, NULL}};
-static const struct named_method loop_methods[] = {
-    {"cycle", loop_cycle}, {"changed", loop_changed}, {NULL, NULL}};
-
-tnd_template_call tnd_find_method(struct tnd_value value, const char *name)
+const struct tnd_builtin *tnd_find_method(struct tnd_value value, const char *name)
 {
-    const struct named_method *row = value.kind == TND_KIND_STRING  ? str_methods
+    const struct tnd_builtin *rows = value.kind == TND_KIND_STRING  ? str_methods
                                      : value.kind == TND_KIND_LIST  ? list_methods
                                      : value.kind == TND_KIND_TUPLE ? list_methods
                                      : value.kind == TND_KIND_DICT  ? dict_methods
                                      : value.kind == TND_KIND_LOOP  ? loop_methods
                                                                     : NULL;
-    while (row != NULL && row->name != NULL && strcmp(row->name, name) != 0) {
-        row++;
-    }
-    return row != NULL && row->name != NULL ? row->call : NULL;
+    return rows != NULL ? tnd_find_builtin(rows, name) : NULL;
 }

@@ -5,95 +5,46 @@
 
 #include "formats/template.h"
 
-#define TEST(name)                                                                                 \
-    static struct tnd_value name(struct tnd_render *render, struct tnd_value self,                 \
-                                 const struct tnd_arguments *arguments)
+#define BIT(kind) (1 << TND_KIND_##kind)
 
-/* Tests of a kind alone. */
-#define TEST_KIND(name, condition)                                                                 \
-    TEST(name)                                                                                     \
-    {                                                                                              \
-        (void)render;                                                                              \
-        (void)arguments;                                                                           \
-        return tnd_bool(condition);                                                                \
-    }
+/* Kinds of values that are items, one after the other, and those that may be asked for one. */
+#define SEQUENCES (BIT(STRING) | BIT(LIST) | BIT(TUPLE) | BIT(DICT) | BIT(UNDEFINED))
+#define ITERABLES (SEQUENCES | BIT(LOOP) | BIT(GENERATOR))
 
-TEST_KIND(is_defined, self.kind != TND_KIND_UNDEFINED)
-TEST_KIND(is_undefined, self.kind == TND_KIND_UNDEFINED)
-TEST_KIND(is_none, self.kind == TND_KIND_NONE)
-TEST_KIND(is_boolean, self.kind == TND_KIND_BOOL)
-TEST_KIND(is_true, self.kind == TND_KIND_BOOL && self.as.truth)
-TEST_KIND(is_false, self.kind == TND_KIND_BOOL && !self.as.truth)
-TEST_KIND(is_integer, self.kind == TND_KIND_INT)
-TEST_KIND(is_float, self.kind == TND_KIND_FLOAT)
-TEST_KIND(is_number, tnd_is_number(self))
-TEST_KIND(is_string, self.kind == TND_KIND_STRING)
-TEST_KIND(is_mapping, self.kind == TND_KIND_DICT)
-TEST_KIND(is_sequence, self.kind == TND_KIND_STRING || self.kind == TND_KIND_LIST ||
-                           self.kind == TND_KIND_TUPLE || self.kind == TND_KIND_DICT ||
-                           self.kind == TND_KIND_UNDEFINED)
-TEST_KIND(is_iterable, self.kind == TND_KIND_STRING || self.kind == TND_KIND_LIST ||
-                           self.kind == TND_KIND_TUPLE || self.kind == TND_KIND_DICT ||
-                           self.kind == TND_KIND_UNDEFINED || self.kind == TND_KIND_LOOP ||
-                           self.kind == TND_KIND_GENERATOR)
-TEST_KIND(is_callable, self.kind == TND_KIND_MACRO || self.kind == TND_KIND_FUNCTION ||
-                           self.kind == TND_KIND_LOOP || self.kind == TND_KIND_UNDEFINED)
-
-TEST(is_escaped) /* nothing is */
+/* `kind`: a set of kinds. */
+TND_BUILTIN(is_of_kind)
 {
-    (void)render, (void)self, (void)arguments;
-    return tnd_bool(false);
+    return tnd_bool((kind >> self.kind & 1) != 0);
 }
 
-TEST(is_filter)
+TND_BUILTIN(is_truth)
 {
-    (void)arguments;
+    return tnd_bool(self.kind == TND_KIND_BOOL && self.as.truth == (kind != 0));
+}
+
+enum { FILTER, TEST };
+
+/* Whether there is a filter or a test that is called so. */
+TND_BUILTIN(is_known)
+{
     const struct tnd_string *name = tnd_to_string(render, self);
     char text[64] = "";
     if (name->n < sizeof(text)) {
         memcpy(text, name->bytes, name->n);
     }
-    return tnd_bool(tnd_find_filter(text) != NULL);
+    return tnd_bool((kind == FILTER ? tnd_find_filter(text) : tnd_find_test(text)) != NULL);
 }
 
-TEST(is_test)
+/* odd (1), even (0), and divisibleby (-1) */
+TND_BUILTIN(is_divisible)
 {
-    (void)arguments;
-    const struct tnd_string *name = tnd_to_string(render, self);
-    char text[64] = "";
-    if (name->n < sizeof(text)) {
-        memcpy(text, name->bytes, name->n);
+    const int64_t by = kind < 0 ? tnd_argument_int(render, arguments, 0, "num", 0) : 2;
+    if (self.kind != TND_KIND_INT || by == 0) {
+        return tnd_template_fail(render, TANDEM_E_FORMAT, "%s cannot be divided by %lld",
+                                 tnd_kind_name(self), (long long)by);
     }
-    return tnd_bool(tnd_find_test(text) != NULL);
-}
-
-static bool modulo_is(struct tnd_render *render, struct tnd_value self, int64_t divisor,
-                      int64_t rest)
-{
-    if (self.kind != TND_KIND_INT || divisor == 0) {
-        tnd_template_fail(render, TANDEM_E_FORMAT, "%s cannot be divided by %lld",
-                          tnd_kind_name(self), (long long)divisor);
-        return false;
-    }
-    const int64_t left = divisor == -1 ? 0 : self.as.integer % divisor;
-    return (left != 0) == (rest != 0);
-}
-
-TEST(is_odd)
-{
-    (void)arguments;
-    return tnd_bool(modulo_is(render, self, 2, 1));
-}
-
-TEST(is_even)
-{
-    (void)arguments;
-    return tnd_bool(modulo_is(render, self, 2, 0));
-}
-
-TEST(is_divisible)
-{
-    return tnd_bool(modulo_is(render, self, tnd_argument_int(render, arguments, 0, "num", 0), 0));
+    const int64_t left = by == -1 ? 0 : self.as.integer % by;
+    return tnd_bool((left != 0) == (kind > 0));
 }
 
 static struct tnd_value other_of(struct tnd_render *render, const struct tnd_arguments *arguments)
@@ -104,42 +55,27 @@ static struct tnd_value other_of(struct tnd_render *render, const struct tnd_arg
                                              "the test needs a value to compare with");
 }
 
-TEST(is_equal)
+TND_BUILTIN(is_equal)
 {
-    return tnd_bool(tnd_equal(render, self, other_of(render, arguments)));
+    const bool is = tnd_equal(render, self, other_of(render, arguments));
+    return tnd_bool(is == (kind != 0));
 }
 
-TEST(is_unequal)
+/* Bits of `kind`: whether it counts if self is less, equal, greater. */
+enum { LESS = 1, SAME = 2, GREATER = 4 };
+
+TND_BUILTIN(is_ordered)
 {
-    return tnd_bool(!tnd_equal(render, self, other_of(render, arguments)));
+    const int order = tnd_order(render, self, other_of(render, arguments));
+    return tnd_bool((kind & (order < 0 ? LESS : order > 0 ? GREATER : SAME)) != 0);
 }
 
-TEST(is_less)
-{
-    return tnd_bool(tnd_order(render, self, other_of(render, arguments)) < 0);
-}
-
-TEST(is_at_most)
-{
-    return tnd_bool(tnd_order(render, self, other_of(render, arguments)) <= 0);
-}
-
-TEST(is_greater)
-{
-    return tnd_bool(tnd_order(render, self, other_of(render, arguments)) > 0);
-}
-
-TEST(is_at_least)
-{
-    return tnd_bool(tnd_order(render, self, other_of(render, arguments)) >= 0);
-}
-
-TEST(is_in)
+TND_BUILTIN(is_in)
 {
     return tnd_bool(tnd_contains(render, other_of(render, arguments), self));
 }
 
-TEST(is_same)
+TND_BUILTIN(is_same)
 {
     const struct tnd_value other = other_of(render, arguments);
     const bool is_simple = self.kind <= TND_KIND_STRING;
@@ -147,62 +83,66 @@ TEST(is_same)
                     (is_simple ? tnd_equal(render, self, other) : self.as.dict == other.as.dict));
 }
 
-static bool has_only_case(struct tnd_render *render, struct tnd_value self, bool upper)
+bool tnd_has_only_case(const struct tnd_string *text, bool upper)
 {
-    const struct tnd_string *text = tnd_to_string(render, self);
     bool some = false;
     bool all = true;
     for (size_t i = 0; i < text->n; i++) {
         const unsigned char c = (unsigned char)text->bytes[i];
-        some = some || (upper ? isupper(c) : islower(c));
-        all = all && !(upper ? islower(c) : isupper(c));
+        some = some || (c < 0x80 && (upper ? isupper(c) : islower(c)));
+        all = all && !(c < 0x80 && (upper ? islower(c) : isupper(c)));
     }
     return some && all;
 }
 
-TEST(is_upper)
+TND_BUILTIN(has_case)
 {
-    (void)arguments;
-    return tnd_bool(has_only_case(render, self, true));
+    return tnd_bool(tnd_has_only_case(tnd_to_string(render, self), kind == TND_CASE_UPPER));
 }
 
-TEST(is_lower)
+const struct tnd_builtin *tnd_find_test(const char *name)
 {
-    (void)arguments;
-    return tnd_bool(has_only_case(render, self, false));
-}
-
-tnd_template_call tnd_find_test(const char *name)
-{
-    static const struct {
-        const char *name;
-        tnd_template_call call;
-    } tests[] = {
-        {"defined", is_defined},   {"undefined", is_undefined},
-        {"none", is_none},         {"boolean", is_boolean},
-        {"true", is_true},         {"false", is_false},
-        {"integer", is_integer},   {"float", is_float},
-        {"number", is_number},     {"string", is_string},
-        {"mapping", is_mapping},   {"sequence", is_sequence},
-        {"iterable", is_iterable}, {"callable", is_callable},
-        {"escaped", is_escaped},   {"filter", is_filter},
-        {"test", is_test},         {"odd", is_odd},
-        {"even", is_even},         {"divisibleby", is_divisible},
-        {"eq", is_equal},          {"equalto", is_equal},
-        {"==", is_equal},          {"ne", is_unequal},
-        {"!=", is_unequal},        {"lt", is_less},
-        {"lessthan", is_less},     {"<", is_less},
-        {"le", is_at_most},        {"<=", is_at_most},
-        {"gt", is_greater},        {"greaterthan", is_greater},
-        {">", is_greater},         {"ge", is_at_least},
-        {">=", is_at_least},       {"in", is_in},
-        {"sameas", is_same},       {"upper", is_upper},
-        {"lower", is_lower},
+    static const struct tnd_builtin tests[] = {
+        {"defined", is_of_kind, ~BIT(UNDEFINED)},
+        {"undefined", is_of_kind, BIT(UNDEFINED)},
+        {"none", is_of_kind, BIT(NONE)},
+        {"boolean", is_of_kind, BIT(BOOL)},
+        {"true", is_truth, true},
+        {"false", is_truth, false},
+        {"integer", is_of_kind, BIT(INT)},
+        {"float", is_of_kind, BIT(FLOAT)},
+        {"number", is_of_kind, BIT(INT) | BIT(FLOAT) | BIT(BOOL)},
+        {"string", is_of_kind, BIT(STRING)},
+        {"mapping", is_of_kind, BIT(DICT)},
+        {"sequence", is_of_kind, SEQUENCES},
+        {"iterable", is_of_kind, ITERABLES},
+        {"callable", is_of_kind, BIT(MACRO) | BIT(FUNCTION) | BIT(LOOP) | BIT(UNDEFINED)},
+        {"escaped", is_of_kind, 0}, /* nothing is */
+        {"filter", is_known, FILTER},
+        {"test", is_known, TEST},
+        {"odd", is_divisible, 1},
+        {"even", is_divisible, 0},
+        {"divisibleby", is_divisible, -1},
+        {"eq", is_equal, true},
+        {"equalto", is_equal, true},
+        {"==", is_equal, true},
+        {"ne", is_equal, false},
+        {"!=", is_equal, false},
+        {"lt", is_ordered, LESS},
+        {"lessthan", is_ordered, LESS},
+        {"<", is_ordered, LESS},
+        {"le", is_ordered, LESS | SAME},
+        {"<=", is_ordered, LESS | SAME},
+        {"gt", is_ordered, GREATER},
+        {"greaterthan", is_ordered, GREATER},
+        {">", is_ordered, GREATER},
+        {"ge", is_ordered, GREATER | SAME},
+        {">=", is_ordered, GREATER | SAME},
+        {"in", is_in, 0},
+        {"sameas", is_same, 0},
+        {"upper", has_case, TND_CASE_UPPER},
+        {"lower", has_case, TND_CASE_LOWER},
+        {NULL, NULL, 0},
     };
-    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
-        if (strcmp(tests[i].name, name) == 0) {
-            return tests[i].call;
-        }
-    }
-    return NULL;
+    return tnd_find_builtin(tests, name);
 }

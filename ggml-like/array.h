@@ -47,6 +47,9 @@ struct tnd_dims {
     int n;
     int64_t dims[TANDEM_NET_MAX_DIMS];
 };
+/** Extents as an operand: tnd_net_reshape(net, x, &TND_DIMS(batch, 1, n)). */
+#define TND_DIMS(...)                                                                              \
+    ((const struct tnd_dims){sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}})
 
 /** Number of values; -1 when it does not fit. */
 int64_t tnd_dims_values(const struct tnd_dims *shape);

@@ -1,10 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * Operations of nets: builder, operands, faults. */
+#include "base/alloc.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "ggml-like/eval_ref.h"
 #include "ggml-like/tensor_internal.h"
 #include "ggml-like/work.h"
+
+const struct tnd_work_text *tnd_work_text(struct tnd_work_source *source)
+{
+    /* (acquire: whoever sees a text sees its bytes; pairs with the exchange) */
+    struct tnd_work_text *text = atomic_load_explicit(&source->text, memory_order_acquire);
+    struct tnd_work_text *made = text == NULL ? source->print(source) : NULL;
+    if (made != NULL && atomic_compare_exchange_strong(&source->text, &text, made)) {
+        return made;
+    }
+    tnd_free(made); /* another thread was first */
+    return text;
+}
 
 tandem_tensor *tnd_build_work(tandem_context *context, enum tandem_op op, int64_t n_values,
                               tandem_tensor *const *src, int n_src, struct tnd_work *work)

@@ -50,16 +50,26 @@ void tnd_net_order(const struct tnd_dims *shape, enum tnd_net_layout layout, int
 /** Strides of a whole value in a layout. */
 void tnd_net_strides(const struct tnd_dims *shape, enum tnd_net_layout layout, int64_t *out);
 
+/** The text of a source. */
+struct tnd_work_text {
+    uint64_t hash;
+    char text[]; /* terminated */
+};
+
 /** How a device may compute a node: OpenCL C with a kernel `entry` whose arguments are
  *  (global uchar *y, ulong y_at) and such a pair for each operand: where a tensor is, and its first
- *  byte. One work item a number below n_items; those behind do nothing. */
+ *  byte. One work item a number below n_items; those behind do nothing. The text is printed when a
+ *  device first asks for it (tnd_work_text): most nets never meet one. */
 struct tnd_work_source {
     const char *entry;
-    const char *text; /* terminated */
-    uint64_t hash;    /* of the text */
     int64_t n_items;
     bool has_double;
+    /** Prints the text, which the caller frees; NULL: no memory. */
+    struct tnd_work_text *(*print)(const struct tnd_work_source *source);
+    _Atomic(struct tnd_work_text *) text; /* NULL: not printed yet */
 };
+/** The text, owned by the source; NULL: no memory. Any number of threads at a time. */
+const struct tnd_work_text *tnd_work_text(struct tnd_work_source *source);
 
 /** Values of a fused program that take as long as one of a reference kernel: 7 ns by 0.4 ns. */
 #define TND_WORK_REFERENCE 16.0
@@ -125,9 +135,9 @@ struct tnd_work {
     double amount;   /* multiply-adds, or values: what the cost of the operation counts */
     int64_t n_items; /* parts that threads can compute by themselves, about; of kinds without tiles
                         exactly */
-    const struct tnd_work_source *source; /* NULL: the CPU alone can do it */
-    double reference_values;              /* that a reference kernel handles, one by one; else 0 */
-    const char *what;                     /* then: operation, type and name in the net */
+    struct tnd_work_source *source; /* NULL: the CPU alone can do it */
+    double reference_values;        /* that a reference kernel handles, one by one; else 0 */
+    const char *what;               /* then: operation, type and name in the net */
 
     enum tandem_op row; /* NONE: as `op` says */
     enum tnd_net_op op;

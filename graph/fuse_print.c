@@ -33,7 +33,6 @@ struct printer {
     struct tnd_text *out;
     const char *indent;
     int n_kept; /* dimensions of the space that the result has */
-    bool has_all;
 };
 
 static enum tandem_dtype type_of(const struct tnd_fuse *fuse, int i)
@@ -180,10 +179,6 @@ static void print_step(struct printer *p, int to)
     static const char *const names[3][3] = {{"v"}, {"a", "b"}, {"c", "a", "b"}};
     const char *expression = expression_of(step, type_of(fuse, step->in[0]));
     struct tnd_text *out = p->out;
-    if (expression == NULL) {
-        p->has_all = false;
-        return;
-    }
     tnd_text_printf(out, "%s%s r%d;\n%s{\n", p->indent, lanes[tnd_lane_of(step->type)], to,
                     p->indent);
     for (int i = 0; i < step->n_in; i++) {
@@ -486,10 +481,16 @@ bool tnd_fuse_print_has_double(const struct tnd_fuse_printed *what)
     return has;
 }
 
-/* Whether a source can say where values are. */
-static bool fits(const struct tnd_fuse_printed *what)
+bool tnd_fuse_can_print(const struct tnd_fuse_printed *what)
 {
-    const enum tandem_dtype type = type_of(what->fuse, last_register(what->fuse));
+    const struct tnd_fuse *fuse = what->fuse;
+    const enum tandem_dtype type = type_of(fuse, last_register(fuse));
+    for (int i = 0; i < fuse->n_steps; i++) {
+        if (expression_of(&fuse->steps[i], type_of(fuse, fuse->steps[i].in[0])) == NULL) {
+            return false;
+        }
+    }
+    /* a source can say where values are */
     return tnd_fuse_print_values(what) <= INT32_MAX &&
            (what->n_reduced == 0 || type == TANDEM_DTYPE_F32);
 }
@@ -501,10 +502,9 @@ bool tnd_fuse_print_function(const struct tnd_fuse_printed *what, enum tnd_diale
                         .dialect = dialect,
                         .out = out,
                         .indent = "    ",
-                        .n_kept = what->space->shape.n - what->n_reduced,
-                        .has_all = true};
+                        .n_kept = what->space->shape.n - what->n_reduced};
     TND_ASSERT(p.n_kept > 0 && what->fuse->n_steps > 0);
-    if (!fits(what)) {
+    if (!tnd_fuse_can_print(what)) {
         return false;
     }
     if (dialect == TND_DIALECT_C) {
@@ -512,7 +512,7 @@ bool tnd_fuse_print_function(const struct tnd_fuse_printed *what, enum tnd_diale
     } else {
         print_items(&p);
     }
-    return p.has_all && !out->failed;
+    return !out->failed;
 }
 
 bool tnd_fuse_print(const struct tnd_fuse_printed *what, enum tnd_dialect dialect,

@@ -69,8 +69,10 @@ struct tnd_fuse_printed {
     int64_t ends[TND_FUSE_INPUTS];
 };
 
-/** Adds a source to `out`; false, and nothing that is of use, for operations that have no text
- *  (some of integers). The function computes values of the result, which lies without gaps:
+/** Whether there is a text: some operations of integers have none. */
+bool tnd_fuse_can_print(const struct tnd_fuse_printed *what);
+/** Adds a source to `out`; false, and nothing that is of use, where there is none. The function
+ *  computes values of the result, which lies without gaps:
  *
  *      C       void tandem_node(void *y, const void *const *b, long long begin, long long end)
  *      OpenCL  kernel void tandem_node(global uchar *y, ulong y_at, global const uchar *b0,

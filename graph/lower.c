@@ -684,6 +684,7 @@ void tnd_lowered_free(struct tnd_lowered *lowered)
     tnd_vector_fini(&lowered->owned_vector);
     tnd_vector_fini(&lowered->convs_vector);
     tnd_vector_fini(&lowered->conversions_vector);
+    tnd_lowered_free_texts(lowered);
     tnd_arena_fini(&lowered->arena);
     tnd_free(lowered->inputs);
     tnd_free(lowered->outputs);

@@ -34,9 +34,8 @@ static enum tandem_status emit_columns(struct tnd_lowering *l, struct tnd_conv *
                                        tandem_tensor *x, tandem_tensor **out)
 {
     const int64_t groups = conv->all_channels / conv->channels;
-    const struct tnd_dims zeros = {1, {conv->channels}};
     struct tnd_work *job = tnd_lower_job(l, 0);
-    struct tnd_array *nothing = tnd_lower_array(l, TANDEM_DTYPE_F32, &zeros);
+    struct tnd_array *nothing = tnd_lower_array(l, TANDEM_DTYPE_F32, &TND_DIMS(conv->channels));
     if (job == NULL || nothing == NULL) {
         return tnd_lower_no_memory(l);
     }

@@ -20,6 +20,7 @@ struct tnd_lowered {
     TND_VECTOR_OF(struct tnd_conv_choice, convs);
     TND_VECTOR_OF(struct tnd_conversion, conversions);
     struct tnd_fault fault;
+    struct tnd_lowered_source *sources; /* of all nodes that have one (lower_source.c) */
 };
 
 enum { TND_LOWER_READS = 4 }; /* of tnd_lower_reads */
@@ -149,6 +150,8 @@ enum tandem_status tnd_lower_copy(struct tnd_lowering *l, const struct tnd_opera
                                   tandem_tensor *tensor, enum tnd_net_layout layout,
                                   tandem_tensor **out);
 /* lower_source.c */
+/** Frees the texts that devices have asked for. */
+void tnd_lowered_free_texts(struct tnd_lowered *lowered);
 /** Makes constants of several values operands of a node, as long as there is room for them: a
  *  device then has them. `values`: the net's, by operand. */
 void tnd_lower_constants(struct tnd_lowering *l, const int *values, struct tnd_operand *operands,
@@ -156,7 +159,7 @@ void tnd_lower_constants(struct tnd_lowering *l, const int *values, struct tnd_o
 /** A tensor over weights that lie as a kernel wants them; NULL: too large for a device. */
 tandem_tensor *tnd_lower_weights(struct tnd_lowering *l, const struct tnd_array *array);
 /** Gives a node its source for devices, if it can be printed: of its job's program, or of another
- *  one. */
+ *  one, which is copied. */
 void tnd_lower_source(struct tnd_lowering *l, const struct tnd_work *job, tandem_tensor *node);
 void tnd_lower_print(struct tnd_lowering *l, const struct tnd_fuse_printed *printed,
                      tandem_tensor *node);

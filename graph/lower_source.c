@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Sources of custom nodes for devices: what the node computes, printed as OpenCL C. A node without
- * one stays on the CPU. */
+ * Sources of nodes for devices: what the node computes, printed as OpenCL C when a device asks. A
+ * node without one stays on the CPU. */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/hash.h"
 #include "graph/lower_internal.h"
 
@@ -55,42 +56,86 @@ void tnd_lower_constants(struct tnd_lowering *l, const int *values, struct tnd_o
     }
 }
 
-/* The text lives as long as the lowered net. */
-static const struct tnd_work_source *keep_source(struct tnd_lowering *l,
-                                                 const struct tnd_fuse_printed *printed,
-                                                 const struct tnd_text *text)
+/* A source and what it is printed from. */
+struct tnd_lowered_source {
+    struct tnd_work_source base; /* the first member */
+    struct tnd_lowered_source *next;
+    struct tnd_fuse_printed printed;
+    struct tnd_fuse_space space;
+    struct tnd_printed_window window;
+};
+
+static struct tnd_work_text *print_source(const struct tnd_work_source *base)
 {
-    struct tnd_arena *arena = &l->out->arena;
-    struct tnd_work_source *source =
-        tnd_arena_alloc(arena, sizeof(*source), _Alignof(struct tnd_work_source));
-    const size_t n = text->n + 8 - text->n % 8; /* whole words, to hash them; the last byte is 0 */
-    char *copy = tnd_arena_alloc(arena, n, 1);
-    if (source == NULL || copy == NULL) {
+    const struct tnd_lowered_source *source = (const struct tnd_lowered_source *)base;
+    struct tnd_text text = TND_TEXT_INIT;
+    struct tnd_work_text *out = NULL;
+    if (tnd_fuse_print(&source->printed, TND_DIALECT_OPENCL, &text)) {
+        const size_t n =
+            text.n + 8 - text.n % 8; /* whole words, to hash them; the last byte is 0 */
+        out = tnd_calloc(1, sizeof(*out) + n);
+        if (out != NULL) {
+            memcpy(out->text, text.bytes, text.n);
+            out->hash = tnd_hash_words(out->text, n);
+        }
+    }
+    tnd_text_fini(&text);
+    return out;
+}
+
+void tnd_lowered_free_texts(struct tnd_lowered *lowered)
+{
+    for (struct tnd_lowered_source *it = lowered->sources; it != NULL; it = it->next) {
+        tnd_free(atomic_load(&it->base.text));
+    }
+}
+
+/* The source lives as long as the lowered net, as the node's job does. */
+static struct tnd_work_source *keep_source(struct tnd_lowering *l, const struct tnd_work *job,
+                                           const struct tnd_fuse_printed *printed)
+{
+    struct tnd_lowered_source *source =
+        tnd_arena_alloc(&l->out->arena, sizeof(*source), _Alignof(struct tnd_lowered_source));
+    struct tnd_fuse *fuse = NULL;
+    if (printed->fuse != &job->fuse) {
+        fuse = tnd_arena_alloc(&l->out->arena, sizeof(*fuse), _Alignof(struct tnd_fuse));
+    }
+    if (source == NULL || (printed->fuse != &job->fuse && fuse == NULL)) {
         return NULL;
     }
-    memcpy(copy, text->bytes, text->n);
-    memset(copy + text->n, 0, n - text->n);
-    *source = (struct tnd_work_source){.entry = TND_PRINTED_NAME,
-                                       .text = copy,
-                                       .hash = tnd_hash_words(copy, n),
-                                       .n_items = tnd_fuse_print_values(printed),
-                                       .has_double = tnd_fuse_print_has_double(printed)};
-    return source;
+    *source = (struct tnd_lowered_source){
+        .base = {.entry = TND_PRINTED_NAME,
+                 .n_items = tnd_fuse_print_values(printed),
+                 .has_double = tnd_fuse_print_has_double(printed),
+                 .print = print_source},
+        .next = l->out->sources,
+        .printed = *printed,
+        .space = *printed->space,
+    };
+    source->printed.space = &source->space;
+    if (fuse != NULL) {
+        *fuse = *printed->fuse;
+        source->printed.fuse = fuse;
+    }
+    if (printed->window != NULL) {
+        source->window = *printed->window;
+        source->printed.window = &source->window;
+    }
+    l->out->sources = source;
+    return &source->base;
 }
 
 void tnd_lower_print(struct tnd_lowering *l, const struct tnd_fuse_printed *printed,
                      tandem_tensor *node)
 {
     const struct tnd_lower_kernels *kernels = l->options->kernels;
-    struct tnd_text text = TND_TEXT_INIT;
-    if (tnd_fuse_print_values(printed) > 0 && tnd_fuse_print(printed, TND_DIALECT_OPENCL, &text)) {
-        node->params.work->source = keep_source(l, printed, &text);
+    if (tnd_fuse_print_values(printed) > 0 && tnd_fuse_can_print(printed)) {
+        node->params.work->source = keep_source(l, node->params.work, printed);
         if (kernels != NULL) {
             tnd_text_add(kernels->text, "// ---- kernel\n");
             (void)tnd_fuse_print(printed, kernels->dialect, kernels->text);
         }
     }
-    tnd_text_fini(&text);
 }
 
 /* False where an operand is no tensor. */

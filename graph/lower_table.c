@@ -103,12 +103,11 @@ static enum tandem_status keep_table(struct tnd_lowering *l, int i,
 {
     const struct tnd_net_node *node = &l->net->nodes[i];
     const struct function *function = &functions[node->output];
-    const struct tnd_dims shape = {1, {BYTES}};
     if (function->of == NOTHING || !tnd_is_byte(function->values->type) ||
         node->op == TND_NET_COPY) {
         return TANDEM_OK;
     }
-    struct tnd_array *table = tnd_lower_array(l, TANDEM_DTYPE_U8, &shape);
+    struct tnd_array *table = tnd_lower_array(l, TANDEM_DTYPE_U8, &TND_DIMS(BYTES));
     if (table == NULL) {
         return tnd_lower_no_memory(l);
     }

@@ -99,8 +99,18 @@ const struct tnd_net_value *tnd_net_value(const struct tnd_net *net, int value)
 
 /* ---- values ---- */
 
+/* Whether a net is one in which nothing can be built; that it was tried is noted. */
+static bool refuses(struct tnd_net *net)
+{
+    net->was_tried = true;
+    return net->is_probe;
+}
+
 int tnd_net_new_value(struct tnd_net *net, enum tandem_dtype type, const struct tnd_dims *shape)
 {
+    if (refuses(net)) {
+        return TANDEM_NET_NONE;
+    }
     if (tnd_dims_values(shape) < 0) {
         char text[160];
         return tnd_net_fail(net, TANDEM_E_OVERFLOW, "a value of %s: too large",
@@ -122,6 +132,10 @@ int tnd_net_constant(struct tnd_net *net, struct tnd_array *array)
 {
     if (array == NULL) {
         return no_memory(net);
+    }
+    if (refuses(net)) {
+        tnd_array_free(array);
+        return TANDEM_NET_NONE;
     }
     if (net->store != NULL && !tnd_store_has(net->store, array)) {
         array = tnd_store_take(net->store, array);
@@ -155,8 +169,7 @@ int tnd_net_scalar(struct tnd_net *net, enum tandem_dtype type, double value)
 
 int tnd_net_integers(struct tnd_net *net, const int64_t *values, int64_t n)
 {
-    const struct tnd_dims list = {1, {n}};
-    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_I64, &list);
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_I64, &TND_DIMS(n));
     if (array != NULL && n > 0) {
         memcpy(array->data, values, (size_t)n * sizeof(values[0]));
     }
@@ -246,7 +259,7 @@ int tnd_net_add(struct tnd_net *net, enum tnd_net_op op, const struct tnd_net_pa
             return TANDEM_NET_NONE;
         }
     }
-    if (net->status != TANDEM_OK) {
+    if (net->status != TANDEM_OK || refuses(net)) {
         return TANDEM_NET_NONE;
     }
     const int value = tnd_net_new_value(net, type, shape);

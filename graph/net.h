@@ -51,6 +51,8 @@ struct tnd_net {
     enum tandem_status status;   /* the first error of a builder */
     struct tandem_error error;
     char note[192]; /* what a user should know of a net that was built; "": nothing */
+    bool is_probe;  /* nothing is built: who tries to is told TANDEM_NET_NONE */
+    bool was_tried; /* somebody did */
 };
 
 /** An empty net, which the caller owns; NULL without memory. */

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Softmax, norms and attention: no operations of their own, but composed of others, so that passes,
  * fused programs and the table's products serve them. */
-#include "graph/net.h"
-
-static int with_number(struct tnd_net *net, enum tandem_binary kind, int value, double number)
-{
-    return value == TANDEM_NET_NONE
-               ? value
-               : tnd_net_binary(net, kind, value,
-                                tnd_net_scalar(net, tnd_net_value(net, value)->type, number));
-}
+#include "graph/net_formula.h"
 
 int tnd_net_softmax(struct tnd_net *net, int value, int axis)
 {
     const unsigned axes = 1U << axis;
     const int top = tnd_net_reduce(net, TANDEM_REDUCE_MAX, value, axes);
-    const int e =
-        tnd_net_unary(net, TANDEM_UNARY_EXP, tnd_net_binary(net, TANDEM_BINARY_SUB, value, top));
+    const int e = tnd_net_formula(net, "x, top: exp(x - top)", value, top);
     return tnd_net_binary(net, TANDEM_BINARY_DIV, e,
                           tnd_net_reduce(net, TANDEM_REDUCE_SUM, e, axes));
 }
@@ -27,8 +18,8 @@ static int mean(struct tnd_net *net, int value, unsigned axes)
     for (int i = 0; value != TANDEM_NET_NONE && i < tnd_net_value(net, value)->shape.n; i++) {
         n *= axes >> i & 1 ? (double)tnd_net_value(net, value)->shape.dims[i] : 1.0;
     }
-    return with_number(net, TANDEM_BINARY_DIV, tnd_net_reduce(net, TANDEM_REDUCE_SUM, value, axes),
-                       n);
+    return tnd_net_formula(net, "sum, n: sum / n",
+                           tnd_net_reduce(net, TANDEM_REDUCE_SUM, value, axes), n);
 }
 
 int tnd_net_norm(struct tnd_net *net, enum tandem_norm kind, int value, unsigned axes,
@@ -38,15 +29,14 @@ int tnd_net_norm(struct tnd_net *net, enum tandem_norm kind, int value, unsigned
                       ? tnd_net_binary(net, TANDEM_BINARY_SUB, value, mean(net, value, axes))
                       : value;
     const int squares = mean(net, tnd_net_binary(net, TANDEM_BINARY_MUL, x, x), axes);
-    const int sum = with_number(net, TANDEM_BINARY_ADD, squares, epsilon);
-    return tnd_net_binary(net, TANDEM_BINARY_DIV, x, tnd_net_unary(net, TANDEM_UNARY_SQRT, sum));
+    return tnd_net_formula(net, "x, squares, epsilon: x / sqrt(squares + epsilon)", x, squares,
+                           epsilon);
 }
 
 /* Broadcasting would take operands that do not fit each other. */
 static bool is_cube(const struct tnd_net *net, int value, int64_t a, int64_t b, int64_t c)
 {
-    const struct tnd_dims want = {3, {a, b, c}};
-    return tnd_dims_is_equal(&tnd_net_value(net, value)->shape, &want);
+    return tnd_dims_is_equal(&tnd_net_value(net, value)->shape, &TND_DIMS(a, b, c));
 }
 
 int tnd_net_attention(struct tnd_net *net, int q, int k, int v, int mask, double scale)
@@ -63,9 +53,8 @@ int tnd_net_attention(struct tnd_net *net, int q, int k, int v, int mask, double
         (mask != TANDEM_NET_NONE && !is_cube(net, mask, sq.dims[0], sq.dims[1], sv.dims[1]))) {
         return tnd_net_fail(net, TANDEM_E_SHAPE, "operands of attention whose shapes do not fit");
     }
-    int scores = with_number(net, TANDEM_BINARY_MUL,
-                             tnd_net_matmul(net, q, tnd_net_permute(net, k, turned)), scale);
-    scores =
-        mask == TANDEM_NET_NONE ? scores : tnd_net_binary(net, TANDEM_BINARY_ADD, scores, mask);
+    const int products = tnd_net_matmul(net, q, tnd_net_permute(net, k, turned));
+    const int scores =
+        tnd_net_formula(net, "qk, scale, mask?: qk * scale + mask", products, scale, mask);
     return tnd_net_matmul(net, tnd_net_softmax(net, scores, 2), v);
 }

@@ -43,10 +43,9 @@ int tnd_net_row_norm(struct tnd_net *net, enum tandem_norm kind, int value, doub
 static bool has_shape(const struct tnd_net *net, int value, int like, int64_t a, int64_t b,
                       int64_t c)
 {
-    const struct tnd_dims want = {3, {a, b, c}};
     return is_matrices(net, value) &&
            tnd_net_value(net, value)->type == tnd_net_value(net, like)->type &&
-           tnd_dims_is_equal(&tnd_net_value(net, value)->shape, &want);
+           tnd_dims_is_equal(&tnd_net_value(net, value)->shape, &TND_DIMS(a, b, c));
 }
 
 int tnd_net_row_attention(struct tnd_net *net, int q, int k, int v, int mask, double scale)

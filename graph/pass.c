@@ -66,6 +66,7 @@ enum tandem_status tnd_net_optimize(struct tnd_net *net, unsigned passes,
         return net->status;
     }
     int quiet = 0; /* passes since the last one that changed something */
+    tnd_rewrite_tidy(net);
     for (int i = 0; i < MAX_ROUNDS * TND_N_PASSES && quiet < TND_N_PASSES; i++) {
         const struct tnd_pass *pass = &tnd_passes[i % TND_N_PASSES];
         const int round = i / TND_N_PASSES;
@@ -77,5 +78,5 @@ enum tandem_status tnd_net_optimize(struct tnd_net *net, unsigned passes,
         }
         quiet = fired > 0 ? 0 : quiet + 1;
     }
-    return TANDEM_OK;
+    return passes == 0 ? TANDEM_OK : tnd_rewrite_pack(net, error);
 }

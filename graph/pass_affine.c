@@ -438,6 +438,9 @@ static int fuse(struct matcher *m, const struct tnd_net_node *node, const int *i
             return TANDEM_NET_NONE;
         }
         x = in_shape(to, x, &shape);
+        if (x == TANDEM_NET_NONE) {
+            return x;
+        }
     }
     const struct tnd_dims read = tnd_net_value(to, x)->shape;
     if (all.has_scale && find_product(m, x, &product)) {

@@ -7,7 +7,9 @@
 
 #define TND_REWRITE_DROP (-2)
 
-/** One net becomes another, node by node. */
+/** One net becomes another, node by node. A pass is first asked about the net as it is: `to` is the
+ *  part of it in front of the node, in which nothing can be built. Where nothing would change, the
+ *  net stays and is not copied. */
 struct tnd_rewrite {
     const struct tnd_pass *pass;
     struct tnd_net *from;
@@ -16,13 +18,19 @@ struct tnd_rewrite {
     int *readers;     /* by value of `from` that is no view: operands and outputs that are it */
     bool *is_needed;  /* by value of `from` that is no view: an output depends on it */
     uint64_t *hashes; /* of the nodes of `to` (pass "equal") */
-    uint64_t *hashed; /* of constants, by value of `from` */
+    uint64_t *hashed; /* of constants, by value of `from` below n_hashed */
+    int n_hashed;
     int fired;
 };
 
-/** Runs one pass over the net; *fired: how often it changed something. Errors: MEMORY. */
+/** Runs one pass over the net, which is tidy (tnd_rewrite_tidy) before and after; *fired: how often
+ *  it changed something. Errors: MEMORY. */
 enum tandem_status tnd_rewrite_run(struct tnd_net *net, const struct tnd_pass *pass, int *fired,
                                    struct tandem_error *error);
+/** Gives views the form in which passes know them, and nodes what a view is all of in its place. */
+void tnd_rewrite_tidy(struct tnd_net *net);
+/** Leaves out values that nothing needs, with their arrays. Errors: MEMORY. */
+enum tandem_status tnd_rewrite_pack(struct tnd_net *net, struct tandem_error *error);
 
 /** Whether a value of `to`, or what it is a view of, has one reader alone. */
 bool tnd_rewrite_is_private(const struct tnd_rewrite *rewrite, int value);

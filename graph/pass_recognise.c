@@ -117,8 +117,7 @@ static int as_rows(struct tnd_net *net, int value, int64_t k)
         !merges(v, first, v->shape.n)) {
         return TANDEM_NET_NONE;
     }
-    const struct tnd_dims rows = {3, {1, n / k, k}};
-    return tnd_net_reshape(net, value, &rows);
+    return tnd_net_reshape(net, value, &TND_DIMS(1, n / k, k));
 }
 
 static int as_before(struct tnd_net *net, int value, int like)
@@ -211,11 +210,11 @@ static int inverse_of(const struct tnd_net *net, int value)
 static int root_of_mean(const struct tnd_net *net, int value, int64_t *k, double *epsilon)
 {
     const struct tnd_net_node *root = tnd_match(net, value, TND_NET_UNARY, TANDEM_UNARY_SQRT);
-    const struct tnd_net_node *sum =
-        root == NULL ? NULL : tnd_match(net, root->inputs[0], TND_NET_BINARY, TANDEM_BINARY_ADD);
-    int mean;
-    return sum != NULL && with_number(net, sum, true, &mean, epsilon) && *epsilon >= 0 &&
-                   *epsilon <= 1
+    int mean = root == NULL ? -1 : root->inputs[0];
+    const struct tnd_net_node *sum = tnd_match(net, mean, TND_NET_BINARY, TANDEM_BINARY_ADD);
+    *epsilon = 0;
+    return mean >= 0 && (sum == NULL || with_number(net, sum, true, &mean, epsilon)) &&
+                   *epsilon >= 0 && *epsilon <= 1
                ? mean_of(net, mean, k)
                : -1;
 }
@@ -394,8 +393,7 @@ static int as_mask(struct tnd_net *net, int value, int64_t m, int64_t n)
     for (int i = 0; i < shape.n - 2; i++) {
         out = tnd_net_slice(net, out, i, 0, 1, 1);
     }
-    const struct tnd_dims wanted = {3, {1, m, n}};
-    return tnd_net_reshape(net, out, &wanted);
+    return tnd_net_reshape(net, out, &TND_DIMS(1, m, n));
 }
 
 /* softmax(scores): what it is made of. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The walk of a pass: builds one net from another, node by node, and puts it in its place.
+ * The walk of a pass: where the pass would change something, builds one net from another, node by
+ * node, and puts it in its place.
  *
  * Where a rule gives a view in place of a value without gaps, views of the old value are composed
  * with it. Not every pair of strides composes: then the new view is copied first, and where that is
@@ -75,7 +76,7 @@ static int find_constant(struct tnd_rewrite *rewrite, int value)
     const uint64_t hash =
         has_values ? hash_bytes(array->data, (size_t)array->n * tandem_dtype_bytes(array->type))
                    : (uintptr_t)array;
-    for (int i = 0; i < value; i++) {
+    for (int i = 0; i < rewrite->n_hashed; i++) {
         const struct tnd_net_value *other = &from->values[i];
         if (rewrite->map[i] != TANDEM_NET_NONE && rewrite->hashed[i] == hash && other->input < 0 &&
             other->node < 0 && other->known != NULL && is_equal_array(other->known, array)) {
@@ -85,6 +86,7 @@ static int find_constant(struct tnd_rewrite *rewrite, int value)
         }
     }
     rewrite->hashed[value] = hash;
+    rewrite->n_hashed = value < rewrite->n_hashed ? rewrite->n_hashed : value + 1;
     return TANDEM_NET_NONE;
 }
 
@@ -313,13 +315,28 @@ static bool rewrite_new(struct tnd_rewrite *rewrite, struct tnd_net *net,
     *rewrite = (struct tnd_rewrite){
         .pass = pass,
         .from = net,
-        .to = tnd_net_new(),
         .map = tnd_calloc(n, sizeof(rewrite->map[0])),
         .readers = tnd_calloc(n, sizeof(rewrite->readers[0])),
         .is_needed = tnd_calloc(n, sizeof(rewrite->is_needed[0])),
         .hashes = tnd_calloc((size_t)net->n_nodes + 1, sizeof(rewrite->hashes[0])),
         .hashed = tnd_calloc(n, sizeof(rewrite->hashed[0])),
     };
+    return rewrite->map != NULL && rewrite->readers != NULL && rewrite->is_needed != NULL &&
+           rewrite->hashes != NULL && rewrite->hashed != NULL;
+}
+
+/* An empty net to build in; what was found out about the old one is forgotten. */
+static bool begin(struct tnd_rewrite *rewrite)
+{
+    const struct tnd_net *net = rewrite->from;
+    rewrite->to = tnd_net_new();
+    rewrite->fired = 0;
+    rewrite->n_hashed = 0;
+    for (int i = 0; i < net->n_values; i++) {
+        rewrite->map[i] = TANDEM_NET_NONE;
+        rewrite->hashed[i] = 0;
+    }
+    memset(rewrite->hashes, 0, (size_t)net->n_nodes * sizeof(rewrite->hashes[0]));
     if (rewrite->to != NULL) {
         rewrite->to->store = net->store;
         memcpy(rewrite->to->note, net->note, sizeof(net->note));
@@ -327,28 +344,94 @@ static bool rewrite_new(struct tnd_rewrite *rewrite, struct tnd_net *net,
     return rewrite->to != NULL &&
            tnd_vector_reserve(&rewrite->to->values_vector, sizeof(net->values[0]),
                               net->n_values + 1) &&
-           tnd_vector_reserve(&rewrite->to->nodes_vector, sizeof(net->nodes[0]),
-                              net->n_nodes + 1) &&
-           rewrite->map != NULL && rewrite->readers != NULL && rewrite->is_needed != NULL &&
-           rewrite->hashes != NULL && rewrite->hashed != NULL;
+           tnd_vector_reserve(&rewrite->to->nodes_vector, sizeof(net->nodes[0]), net->n_nodes + 1);
 }
 
-enum tandem_status tnd_rewrite_run(struct tnd_net *net, const struct tnd_pass *pass, int *fired,
-                                   struct tandem_error *error)
+/* Whether constants that a node reads become others. */
+static bool merges_operands(struct tnd_rewrite *rewrite, const struct tnd_net_node *node)
+{
+    for (int k = 0; k < node->n_inputs; k++) {
+        const int base = rewrite->from->values[node->inputs[k]].base;
+        const struct tnd_net_value *v = &rewrite->from->values[base];
+        if (v->node < 0 && v->input < 0 && rewrite->map[base] == TANDEM_NET_NONE) {
+            if (find_constant(rewrite, base) != TANDEM_NET_NONE) {
+                return true;
+            }
+            rewrite->map[base] = base;
+        }
+    }
+    return false;
+}
+
+/* Whether the pass would change something: its rule is asked about each node. */
+static bool would_change(struct tnd_rewrite *rewrite)
+{
+    const struct tnd_net *net = rewrite->from;
+    struct tnd_net probe = *net;
+    bool changes = false;
+    probe.is_probe = true;
+    probe.was_tried = false;
+    rewrite->to = &probe;
+    for (int i = 0; i < net->n_values; i++) {
+        probe.values[i].readers = rewrite->readers[i];
+    }
+    for (int i = 0; i < net->n_nodes && !changes; i++) {
+        const struct tnd_net_node *node = &net->nodes[i];
+        probe.n_nodes = i;
+        const int by = rewrite->pass->rule(rewrite, node, node->inputs);
+        const bool stays = by == TANDEM_NET_NONE ||
+                           (by >= 0 && node->op == TND_NET_COPY && !is_base(net, by) &&
+                            !tnd_rewrite_can_replace(rewrite, node->output, &net->values[by]));
+        changes = !stays || probe.was_tried ||
+                  (rewrite->pass->merges_constants && merges_operands(rewrite, node));
+    }
+    rewrite->to = NULL;
+    return changes;
+}
+
+void tnd_rewrite_tidy(struct tnd_net *net)
+{
+    for (int i = 0; i < net->n_values; i++) {
+        struct tnd_net_value *v = &net->values[i];
+        int64_t offset;
+        int64_t strides[TANDEM_NET_MAX_DIMS];
+        if (v->base != i && tnd_net_compose(&net->values[v->base], v, &offset, strides)) {
+            v->offset = offset;
+            memcpy(v->strides, strides, sizeof(strides));
+        }
+    }
+    for (int i = 0; i < net->n_nodes; i++) {
+        int *inputs = (int *)(uintptr_t)net->nodes[i].inputs; /* (in the net's arena) */
+        for (int k = 0; k < net->nodes[i].n_inputs; k++) {
+            const struct tnd_net_value *v = &net->values[inputs[k]];
+            if (is_all_of(&net->values[v->base], &v->shape, v->offset, v->strides)) {
+                inputs[k] = v->base;
+            }
+        }
+    }
+}
+
+static enum tandem_status run(struct tnd_net *net, const struct tnd_pass *pass, bool always,
+                              int *fired, struct tandem_error *error)
 {
     struct tnd_rewrite rewrite;
     bool is_good = rewrite_new(&rewrite, net, pass);
+    bool changes = false;
     if (is_good) {
         count_readers(&rewrite);
-        is_good = map_inputs(&rewrite) && rewrite_nodes(&rewrite) && map_outputs(&rewrite) &&
-                  take_arrays(net, rewrite.to);
+        changes = always || would_change(&rewrite);
+        is_good = !changes || (begin(&rewrite) && map_inputs(&rewrite) && rewrite_nodes(&rewrite) &&
+                               map_outputs(&rewrite) && take_arrays(net, rewrite.to));
     }
     enum tandem_status status = TANDEM_OK;
-    if (is_good) {
+    if (is_good && changes) {
         const struct tnd_net old = *net;
         *net = *rewrite.to;
         *rewrite.to = old;
         *fired = rewrite.fired;
+        tnd_rewrite_tidy(net);
+    } else if (is_good) {
+        *fired = 0;
     } else if (rewrite.to != NULL && rewrite.to->status != TANDEM_OK) {
         status = rewrite.to->status;
         *error = rewrite.to->error;
@@ -364,4 +447,23 @@ enum tandem_status tnd_rewrite_run(struct tnd_net *net, const struct tnd_pass *p
     tnd_free(rewrite.hashes);
     tnd_free(rewrite.hashed);
     return status;
+}
+
+enum tandem_status tnd_rewrite_run(struct tnd_net *net, const struct tnd_pass *pass, int *fired,
+                                   struct tandem_error *error)
+{
+    return run(net, pass, false, fired, error);
+}
+
+static int keep(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in)
+{
+    (void)rewrite, (void)node, (void)in;
+    return TANDEM_NET_NONE;
+}
+
+enum tandem_status tnd_rewrite_pack(struct tnd_net *net, struct tandem_error *error)
+{
+    static const struct tnd_pass pack = {"pack", "leaves out what nothing needs", keep, false};
+    int fired;
+    return run(net, &pack, true, &fired, error);
 }

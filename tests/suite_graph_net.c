@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/net.h"
+#include "graph/net_formula.h"
 #include "tests/support.h"
 
 static const struct tnd_dims matrix = {2, {2, 3}};
@@ -53,6 +53,34 @@ static void views_of_views_are_read_by_their_strides(void)
     check_int(net->n_nodes, 1);
     check_values(net, want, 6);
     tnd_net_free(net);
+}
+
+/* Of x = 0 .. 5. */
+static void formulas_bind_and_choose_as_they_are_written(void)
+{
+    static const struct {
+        const char *text;
+        int n_nodes;
+        double want[6];
+    } cases[] = {
+        {"x, y?, n: x + n * x - 3", 3, {-3, 0, 3, 6, 9, 12}},
+        {"x, y?, n: x - n - n", 2, {-4, -3, -2, -1, 0, 1}},
+        {"x, y?, n: x > 1 & x <= n * 2 | x == 0 ? -x : 1", 7, {0, 1, -2, -3, -4, 1}},
+        {"x, y?, n: (x + 0) * 1 + n / 4 + 0.5", 2, {1, 2, 3, 4, 5, 6}},
+        {"x, y?, n: n - 1 < x ? x % 3 : pow(x, n)", 4, {0, 1, 2, 0, 1, 2}},
+        {"x, y?, n: x + y * n + float64(y) - y", 0, {0, 1, 2, 3, 4, 5}},
+        {"x, y?, n: float64(int32(max(x / n, 1))) + abs(-x)", 7, {1, 2, 3, 4, 6, 7}},
+        {"x, y?, n: float64(!(x < n) == (x >= n))", 5, {1, 1, 1, 1, 1, 1}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tnd_net *net = tnd_net_new();
+        const int x = tnd_net_input(net, TANDEM_DTYPE_F64, &matrix, "x", NULL);
+        const int y = tnd_net_formula(net, cases[i].text, x, TANDEM_NET_NONE, 2.0);
+        check_int(net->n_nodes, cases[i].n_nodes);
+        (void)tnd_net_output(net, y);
+        check_values(net, cases[i].want, 6);
+        tnd_net_free(net);
+    }
 }
 
 static void a_reshape_is_a_view_where_strides_can_say_it(void)
@@ -185,6 +213,7 @@ static void a_shape_may_be_that_of_a_value_of_the_net(void)
 
 static CU_TestInfo tests_net[] = {
     {"a_shape_may_be_that_of_a_value_of_the_net", a_shape_may_be_that_of_a_value_of_the_net},
+    {"formulas_bind_and_choose_as_they_are_written", formulas_bind_and_choose_as_they_are_written},
     {"views_of_views_are_read_by_their_strides", views_of_views_are_read_by_their_strides},
     {"a_reshape_is_a_view_where_strides_can_say_it", a_reshape_is_a_view_where_strides_can_say_it},
     {"products_broadcast_as_numpys", products_broadcast_as_numpys},

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "graph/pass.h"
+#include "graph/pass_internal.h"
 #include "tests/fuzz/random_net.h"
 #include "tests/support.h"
 
@@ -458,6 +458,41 @@ static void random_smooth_nets_keep_their_results(void)
 }
 
 /* An allocation that fails anywhere leaves a net that is valid and says so. */
+static void a_pass_without_a_change_leaves_the_net_in_place(void)
+{
+    struct tandem_error error = {0};
+    struct tnd_net *net = tnd_net_new();
+    const int y = with(net, TANDEM_BINARY_ADD, input(net, TANDEM_DTYPE_F32), 1.5);
+    (void)tnd_net_output(net, tnd_net_unary(net, TANDEM_UNARY_EXP, y));
+    tnd_rewrite_tidy(net);
+    const struct tnd_net_value *values = net->values;
+    for (int i = 0; i < TND_N_PASSES; i++) {
+        int fired = -1;
+        check_ok(tnd_rewrite_run(net, &tnd_passes[i], &fired, &error));
+        check_int(fired, 0);
+        CU_ASSERT_PTR_EQUAL(net->values, values);
+    }
+    check_ok(tnd_rewrite_pack(net, &error));
+    check_ok(tnd_net_check(net, &error));
+    check_int(net->n_nodes, 2);
+    tnd_net_free(net);
+}
+
+/* The constant that is read first was made last. */
+static void equal_constants_meet_in_any_order(void)
+{
+    struct tandem_error error = {0};
+    struct tnd_net *net = tnd_net_new();
+    const int x = input(net, TANDEM_DTYPE_F32);
+    const int first = tnd_net_scalar(net, TANDEM_DTYPE_F32, 1.5);
+    const int last = tnd_net_scalar(net, TANDEM_DTYPE_F32, 1.5);
+    const int y = tnd_net_binary(net, TANDEM_BINARY_MUL, x, last);
+    (void)tnd_net_output(net, tnd_net_binary(net, TANDEM_BINARY_DIV, y, first));
+    check_ok(tnd_net_optimize(net, TND_PASS_BIT(TND_PASS_EQUAL), NULL, &error));
+    check_int(net->n_owned, 1);
+    tnd_net_free(net);
+}
+
 static void a_pass_without_memory_leaves_the_net_as_it_was(void)
 {
     uint8_t bytes[64];
@@ -630,6 +665,9 @@ static CU_TestInfo tests_pass[] = {
      one_operation_of_narrow_floats_keeps_its_bits},
     {"random_nets_keep_every_bit", random_nets_keep_every_bit},
     {"random_smooth_nets_keep_their_results", random_smooth_nets_keep_their_results},
+    {"a_pass_without_a_change_leaves_the_net_in_place",
+     a_pass_without_a_change_leaves_the_net_in_place},
+    {"equal_constants_meet_in_any_order", equal_constants_meet_in_any_order},
     {"a_pass_without_memory_leaves_the_net_as_it_was",
      a_pass_without_memory_leaves_the_net_as_it_was},
     CU_TEST_INFO_NULL,

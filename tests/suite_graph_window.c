@@ -190,12 +190,15 @@ static const char words[] = "#define kernel\n#define global\n"
 
 static void compute_text(struct walk *walk, const tandem_tensor *node)
 {
-    const struct tnd_work_source *source = node->params.work->source;
+    struct tnd_work_source *source = node->params.work->source;
+    CU_ASSERT_PTR_NULL(atomic_load(&source->text)); /* nobody has asked yet */
+    const struct tnd_work_text *printed = tnd_work_text(source);
+    CU_ASSERT_PTR_EQUAL(tnd_work_text(source), printed);
     struct tnd_text text = TND_TEXT_INIT;
     const char *in[TANDEM_MAX_SRC];
     void (*run)(void *, const char *const *, unsigned);
     tnd_text_printf(&text, "%s%s\nvoid run(uchar *y, const uchar *const *b, unsigned n)\n{\n",
-                    words, source->text);
+                    words, printed->text);
     tnd_text_printf(&text, "    for (item = 0; item < n; item++) {\n        %s(y, 0",
                     source->entry);
     for (int i = 0; i < node->n_src; i++) {

@@ -52,17 +52,17 @@ void tnd_gpu_work_close(struct tnd_gpu_device *device)
     }
 }
 
-static enum tandem_status build(struct tnd_gpu_device *device, const struct tnd_work_source *source,
-                                struct tnd_gpu_generated *one, struct tandem_error *error)
+static enum tandem_status build(struct tnd_gpu_device *device, const char *entry,
+                                const struct tnd_work_text *text, struct tnd_gpu_generated *one,
+                                struct tandem_error *error)
 {
-    one->hash = source->hash;
-    one->text = tnd_strdup(source->text);
+    one->hash = text->hash;
+    one->text = tnd_strdup(text->text);
     if (one->text == NULL) {
         return tnd_gpu_no_memory(device, 0, error);
     }
-    TND_TRY(tnd_gpu_program_generated(device, source->hash, source->text, &one->program, error));
-    return device->driver->function_new(device->context, one->program, source->entry, &one->kernel,
-                                        error);
+    TND_TRY(tnd_gpu_program_generated(device, text->hash, text->text, &one->program, error));
+    return device->driver->function_new(device->context, one->program, entry, &one->kernel, error);
 }
 
 static void drop_oldest(struct tnd_gpu_device *device)
@@ -79,11 +79,15 @@ static void drop_oldest(struct tnd_gpu_device *device)
     }
 }
 
-static enum tandem_status find(struct tnd_gpu_device *device, const struct tnd_work_source *source,
+static enum tandem_status find(struct tnd_gpu_device *device, struct tnd_work_source *source,
                                struct tnd_gpu_generated **out, struct tandem_error *error)
 {
     struct tnd_gpu_generated **at = &device->ops->generated;
-    while (*at != NULL && ((*at)->hash != source->hash || strcmp((*at)->text, source->text) != 0)) {
+    const struct tnd_work_text *text = tnd_work_text(source);
+    if (text == NULL) {
+        return tnd_gpu_no_memory(device, 0, error);
+    }
+    while (*at != NULL && ((*at)->hash != text->hash || strcmp((*at)->text, text->text) != 0)) {
         at = &(*at)->next;
     }
     struct tnd_gpu_generated *one = *at;
@@ -92,7 +96,7 @@ static enum tandem_status find(struct tnd_gpu_device *device, const struct tnd_w
         if (one == NULL) {
             return tnd_gpu_no_memory(device, 0, error);
         }
-        const enum tandem_status status = build(device, source, one, error);
+        const enum tandem_status status = build(device, source->entry, text, one, error);
         if (status != TANDEM_OK) {
             release(device, one);
             return status;
@@ -122,7 +126,7 @@ enum tandem_status tnd_gpu_work(struct tnd_gpu_device *device, const struct tand
                                 struct tandem_error *error)
 {
     const tandem_tensor *node = work->node;
-    const struct tnd_work_source *source = node->params.work->source;
+    struct tnd_work_source *source = node->params.work->source;
     const size_t local = tnd_gpu_ops_group(device);
     const size_t global = ((size_t)source->n_items + local - 1) / local * local;
     struct tnd_gpu_generated *one = NULL;
