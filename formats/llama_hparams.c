@@ -425,10 +425,9 @@ static enum tandem_status read_window(struct reader *reader, struct tandem_hpara
     if (period < 0 || period > INT32_MAX) {
         return refuse_number(reader->key, (double)period, error);
     }
-    h->window_period = period;
     TND_TRY(read_layers(reader, key_of(reader, "attention.sliding_window_pattern"), h->layers,
                         &h->windowed, error));
-    h->window_period = h->windowed != NULL ? 0 : h->window_period;
+    h->window_period = h->windowed != NULL ? 0 : period;
     h->has_wide_first = reader->architecture->has_wide_first;
     return TANDEM_OK;
 }
@@ -442,9 +441,6 @@ static enum tandem_status read_scales(struct reader *reader, struct tandem_hpara
     const double root = a->scales_embedding ? sqrt((double)h->dim) : 1.0;
     const bool is_wide = a->wide_layers > 0 && h->layers == a->wide_layers;
     const double wide = is_wide ? 1.0 / sqrt((double)h->dim / (double)h->heads) : 0.0;
-    const double window_base = a->has_plain_windows && h->window > 0
-                                   ? read_number(reader, "rope.freq_base", 10000.0)
-                                   : (double)a->window_freq_base;
     const struct {
         const char *name;
         double otherwise;
@@ -456,7 +452,7 @@ static enum tandem_status read_scales(struct reader *reader, struct tandem_hpara
         {"attention.scale", wide, &h->attention_scale},
         {"attn_logit_softcapping", 0.0, &h->attention_cap},
         {"final_logit_softcapping", 0.0, &h->logit_cap},
-        {"rope.freq_base_swa", window_base, &h->window_freq_base},
+        {"rope.freq_base_swa", (double)a->window_freq_base, &h->window_freq_base},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         double value = read_number(reader, rows[i].name, NAN);

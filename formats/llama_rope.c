@@ -169,6 +169,9 @@ enum tandem_status tnd_llama_read_rope(const tandem_source *source, struct tande
         return bad_scaling(reader.key, factor, error);
     }
     const struct tnd_llama_architecture *a = tnd_llama_architecture_of(h->architecture);
+    if (a != NULL && a->has_plain_windows && h->window > 0 && h->window_freq_base == 0.0f) {
+        h->window_freq_base = h->freq_base;
+    }
     const bool has_divisors = a != NULL && a->may_have_divisors &&
                               tandem_source_find(source, "rope_factors_long.weight", &divisors);
     type = type != NULL ? type : has_divisors ? "longrope" : factor != 1.0 ? "linear" : "none";

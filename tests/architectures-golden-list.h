@@ -529,28 +529,33 @@
       "ight 24", \
       -0.9374612, 0.2562325, 1.614694, -0.6099212, 31) \
     X("olmo3", \
-      "{\"attention_bias\":false,\"attention_dropout\":0.0,\"bos_token_id\":1,\"eos_token_id\":" \
-      "[2,7],\"hidden_act\":\"silu\",\"hidden_size\":24,\"intermediate_size\":64,\"layer_types\":" \
-      "[\"sliding_attention\",\"sliding_attention\"],\"max_position_embeddings\":64,\"model_ty" \
-      "pe\":\"olmo3\",\"num_attention_heads\":3,\"num_hidden_layers\":2,\"num_key_value_heads\":" \
-      "3,\"pad_token_id\":0,\"rms_norm_eps\":1e-06,\"rope_parameters\":{\"full_attention\":{\"fa" \
-      "ctor\":2.0,\"original_max_position_embeddings\":32,\"rope_theta\":500000.0,\"rope_type" \
-      "\":\"yarn\",\"truncate\":false},\"sliding_attention\":{\"rope_theta\":777.0,\"rope_type\":\"" \
-      "default\"}},\"sliding_window\":2,\"tie_word_embeddings\":false,\"vocab_size\":40}", \
-      "lm_head.weight 40 24;model.embed_tokens.weight 40 24;model.layers.0.mlp.down_pro" \
-      "j.weight 24 64;model.layers.0.mlp.gate_proj.weight 64 24;model.layers.0.mlp.up_p" \
-      "roj.weight 64 24;model.layers.0.post_attention_layernorm.weight 24;model.layers." \
-      "0.post_feedforward_layernorm.weight 24;model.layers.0.self_attn.k_norm.weight 24" \
-      ";model.layers.0.self_attn.k_proj.weight 24 24;model.layers.0.self_attn.o_proj.we" \
-      "ight 24 24;model.layers.0.self_attn.q_norm.weight 24;model.layers.0.self_attn.q_" \
-      "proj.weight 24 24;model.layers.0.self_attn.v_proj.weight 24 24;model.layers.1.ml" \
-      "p.down_proj.weight 24 64;model.layers.1.mlp.gate_proj.weight 64 24;model.layers." \
-      "1.mlp.up_proj.weight 64 24;model.layers.1.post_attention_layernorm.weight 24;mod" \
-      "el.layers.1.post_feedforward_layernorm.weight 24;model.layers.1.self_attn.k_norm" \
-      ".weight 24;model.layers.1.self_attn.k_proj.weight 24 24;model.layers.1.self_attn" \
-      ".o_proj.weight 24 24;model.layers.1.self_attn.q_norm.weight 24;model.layers.1.se" \
-      "lf_attn.q_proj.weight 24 24;model.layers.1.self_attn.v_proj.weight 24 24;model.n" \
-      "orm.weight 24", \
+      "{\"attention_bias\":false,\"attention_dropout\":0.0,\"bos_token_id\":1" \
+      ",\"eos_token_id\":[2,7],\"hidden_act\":\"silu\",\"hidden_size\":24,\"inte" \
+      "rmediate_size\":64,\"layer_types\":[\"sliding_attention\",\"sliding_at" \
+      "tention\"],\"max_position_embeddings\":64,\"model_type\":\"olmo3\",\"num" \
+      "_attention_heads\":3,\"num_hidden_layers\":2,\"num_key_value_heads\":" \
+      "3,\"pad_token_id\":0,\"rms_norm_eps\":1e-06,\"rope_parameters\":{\"full" \
+      "_attention\":{\"factor\":2.0,\"original_max_position_embeddings\":32," \
+      "\"rope_theta\":500000.0,\"rope_type\":\"yarn\",\"truncate\":false},\"slid" \
+      "ing_attention\":{\"rope_theta\":777.0,\"rope_type\":\"default\"}},\"slid" \
+      "ing_window\":2,\"tie_word_embeddings\":false,\"vocab_size\":40}", \
+      "lm_head.weight 40 24;model.embed_tokens.weight 40 24;model.layer" \
+      "s.0.mlp.down_proj.weight 24 64;model.layers.0.mlp.gate_proj.weig" \
+      "ht 64 24;model.layers.0.mlp.up_proj.weight 64 24;model.layers.0." \
+      "post_attention_layernorm.weight 24;model.layers.0.post_feedforwa" \
+      "rd_layernorm.weight 24;model.layers.0.self_attn.k_norm.weight 24" \
+      ";model.layers.0.self_attn.k_proj.weight 24 24;model.layers.0.sel" \
+      "f_attn.o_proj.weight 24 24;model.layers.0.self_attn.q_norm.weigh" \
+      "t 24;model.layers.0.self_attn.q_proj.weight 24 24;model.layers.0" \
+      ".self_attn.v_proj.weight 24 24;model.layers.1.mlp.down_proj.weig" \
+      "ht 24 64;model.layers.1.mlp.gate_proj.weight 64 24;model.layers." \
+      "1.mlp.up_proj.weight 64 24;model.layers.1.post_attention_layerno" \
+      "rm.weight 24;model.layers.1.post_feedforward_layernorm.weight 24" \
+      ";model.layers.1.self_attn.k_norm.weight 24;model.layers.1.self_a" \
+      "ttn.k_proj.weight 24 24;model.layers.1.self_attn.o_proj.weight 2" \
+      "4 24;model.layers.1.self_attn.q_norm.weight 24;model.layers.1.se" \
+      "lf_attn.q_proj.weight 24 24;model.layers.1.self_attn.v_proj.weig" \
+      "ht 24 24;model.norm.weight 24", \
       -1.05472, 0.2726767, 0.7303821, -1.635245, 5) \
     X("phi", \
       "{\"attention_dropout\":0.0,\"bos_token_id\":1,\"embd_pdrop\":0.0,\"eos_" \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Options of the tools: both dashes, both separators, checked numbers. The tool is not a library,
- * so its file is compiled into this one. */
+ * so its files are compiled into this one. */
 #include "tools/args.c"
+#include "tools/args_hint.c"
 #include "tools/say.c"
 
 #include <fcntl.h>

@@ -133,7 +133,7 @@ def main():
         for family, config, names, logits, token in rows:
             out.write(f' \\\n    X("{family}"')
             for text in (config, names):
-                pieces = [text[i:i + 80] for i in range(0, len(text), 80)]
+                pieces = [text[i:i + 64] for i in range(0, len(text), 64)]
                 quoted = [json.dumps(piece) for piece in pieces]
                 out.write(", \\\n      " + " \\\n      ".join(quoted))
             out.write(", \\\n      " + ", ".join(f"{x:.7g}" for x in logits) + f", {token})")
