@@ -7,19 +7,19 @@
 
 enum { LONGEST = 32 }; /* of words that are compared; in bytes */
 
-/* llama.cpp's options, and what stands for them here. */
+/* llama.cpp's options, the option that stands for each here (NULL: none), and what it is. */
 static const struct {
-    const char *names, *meaning;
+    const char *names, *option, *meaning;
 } elsewhere[] = {
-    {"|m|model|", "the model's file needs no option"},
-    {"|c|ctx-size|", "the length of a text is --context"},
-    {"|prompt|", "a prompt is -p"},
-    {"|predict|n-predict|", "the number of tokens is -n"},
-    {"|b|ub|batch-size|ubatch-size|", "prompt tokens at a time are --batch"},
-    {"|ctk|ctv|cache-type-k|cache-type-v|", "the type of keys and values is --cache"},
-    {"|md|model-draft|", "the model that drafts is --draft"},
-    {"|ngl|n-gpu-layers|gpu-layers|n-cpu-moe|", "the timing table tells what a GPU computes"},
-    {"|fa|flash-attn|", "attention is fused unless --unfused is given"},
+    {"|m|model|", NULL, "the model's file needs no option"},
+    {"|c|ctx-size|", "context", "the length of a text is --context"},
+    {"|prompt|", "p", "a prompt is -p"},
+    {"|predict|n-predict|", "n", "the number of tokens is -n"},
+    {"|b|ub|batch-size|ubatch-size|", "batch", "prompt tokens at a time are --batch"},
+    {"|ctk|ctv|cache-type-k|cache-type-v|", "cache", "the type of keys and values is --cache"},
+    {"|md|model-draft|", "draft", "the model that drafts is --draft"},
+    {"|ngl|n-gpu-layers|gpu-layers|n-cpu-moe|", NULL, "the timing table tells what a GPU computes"},
+    {"|fa|flash-attn|", "unfused", "attention is fused unless --unfused is given"},
 };
 
 /* Levenshtein's distance: letters to insert, delete or replace. */
@@ -66,6 +66,18 @@ static const char *nearest(const struct args_command *command, const char *name,
     return found;
 }
 
+static bool has_option(const struct args_command *command, const char *name)
+{
+    const size_t length = strlen(name);
+    for (int i = 0; i < command->n_options; i++) {
+        const char *own = command->options[i].name;
+        if (strncmp(own, name, length) == 0 && (own[length] == '\0' || own[length] == '|')) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void args_hint(const struct args_command *command, const char *name, size_t length, char *out,
                size_t capacity)
 {
@@ -82,8 +94,10 @@ void args_hint(const struct args_command *command, const char *name, size_t leng
     }
     snprintf(quoted, sizeof(quoted), "|%.*s|", (int)length, name);
     for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++) {
-        if (strstr(elsewhere[i].names, quoted) != NULL &&
-            strncmp(command->operands, "MODEL", 5) == 0) {
+        const bool is_there = elsewhere[i].option != NULL
+                                  ? has_option(command, elsewhere[i].option)
+                                  : strstr(command->operands, "MODEL") != NULL;
+        if (is_there && strstr(elsewhere[i].names, quoted) != NULL) {
             snprintf(out, capacity, " (%s)", elsewhere[i].meaning);
         }
     }

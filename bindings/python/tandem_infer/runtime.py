@@ -287,10 +287,11 @@ class Runtime(Handle):
             callbacks.raised = None
 
         self._own(pointer, free)
-        if table and self.info.table != os.fsdecode(table):
+        name = os.fsdecode(table) if table else ""
+        if table and self.info.table != name:
             self.close()
-            raise TandemError(f"{os.fsdecode(table)}: none of its times hold on this machine; "
-                              "'mulmat-tune table check' says why", "TABLE_FOREIGN", os.fsdecode(table))
+            raise TandemError(f"{name}: none of its times hold on this machine; 'mulmat-tune table "
+                              "check' says why", "TABLE_FOREIGN", name)
 
     def load(self, path: Path) -> Any:
         """Loads a model to compute it here: a Model (GGUF, safetensors, PyTorch, ...), or an
