@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/checked.h"
+#include "formats/partial.h"
 #include "formats/places.h"
 
 #define TENSOR_LEAST_BYTES 24 /* empty name, no dimension, type, offset */
@@ -49,6 +50,16 @@ static enum tandem_status check_count(const struct tnd_cursor *cursor, const cha
                          tnd_cursor_left(cursor), fit, most);
 }
 
+static enum tandem_status check_part(const struct tnd_cursor *cursor, struct tandem_error *error)
+{
+    return tnd_source_takes_parts
+               ? TANDEM_OK
+               : tnd_error_set(error, TANDEM_E_FORMAT, cursor->name, 0, 0,
+                               "%s: is the part of a model that a rank of several keeps, expected "
+                               "a whole one",
+                               tnd_short_name(cursor->name));
+}
+
 static enum tandem_status read_header(struct tnd_cursor *cursor, struct header *out,
                                       struct tandem_error *error)
 {
@@ -58,6 +69,10 @@ static enum tandem_status read_header(struct tnd_cursor *cursor, struct header *
         return broken(cursor, "the magic number", magic, "GGUF", error);
     }
     TND_TRY(tnd_cursor_u32(cursor, "the version", &out->version, error));
+    if (tnd_partial_is_gguf(cursor->data, cursor->n)) {
+        TND_TRY(check_part(cursor, error));
+        out->version &= 0x7fffffff;
+    }
     if (out->version != 2 && out->version != TND_GGUF_VERSION) {
         const bool is_big_endian = out->version != 0 && (out->version & 0xffff) == 0;
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, cursor->name, out->version,
