@@ -345,8 +345,10 @@ bool tnd_ranks_copy_find(struct tnd_ranks_copy *copy, const char *folder, const 
     } else if (has_record) {
         tnd_partial_fini(&partial);
         tnd_ranks_copy_look(copy);
+    }
+    if (copy->file >= 0) {
         find_bad(copy, &bad);
-        if (copy->file >= 0 && ftruncate(copy->file, (off_t)copy->offer.bytes) != 0) {
+        if (ftruncate(copy->file, (off_t)copy->offer.bytes) != 0) {
             return cannot(why, copy->path, "cannot be written");
         }
     }
