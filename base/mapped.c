@@ -228,8 +228,8 @@ static enum tandem_status check_present(const struct mapping *mapping, const voi
         return TANDEM_OK;
     }
     return tnd_error_set(error, TANDEM_E_FILE, mapping->path, (int64_t)at, (int64_t)bytes,
-                         "%.160s: not all of the %zu bytes from %llu on are in this copy of a "
-                         "part",
+                         "%.120s: not all of the %zu bytes from %llu on are in the part that this "
+                         "rank keeps",
                          mapping->path, bytes, (unsigned long long)at);
 }
 

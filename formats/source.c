@@ -253,7 +253,8 @@ static enum tandem_status open_source(const char *path, tandem_source **out_sour
     source->file = file;
     status = begin_parts(source, path, error);
     if (status == TANDEM_OK) {
-        status = tnd_source_check(source, error);
+        status = source->partial != NULL ? tnd_file_check(&source->file, error)
+                                         : tnd_source_check(source, error);
     }
     if (status == TANDEM_OK) {
         status = check_sum(source, path, error);

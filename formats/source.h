@@ -164,7 +164,7 @@ enum tandem_status tnd_source_check_names(const tandem_source *source, const cha
                                           struct tandem_error *error);
 
 /** After the tensors were read: FILE when one of the files behind them was cut short, changed or
- *  replaced meanwhile. */
+ *  replaced meanwhile, or a tensor is not in the part that a rank keeps. */
 enum tandem_status tnd_source_check(const tandem_source *source, struct tandem_error *error);
 /** Whether the source that this thread is opening reads its files instead of mapping them: loaders
  *  open the further files of a model before there is anybody to ask. */
