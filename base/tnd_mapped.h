@@ -19,7 +19,7 @@ int64_t tnd_mapped_changed_ns(const struct stat *info);
 /** Before the mapping ends. */
 void tnd_mapped_leave(const void *data);
 /** Of the file that `data` is the first byte of, these bytes alone are there, and others may come:
- *  tandem_mapped_check finds out who reads what is not there, and that the file changes is no fault.
+ *  tandem_mapped_check tells who reads what is not there, and that the file changes is no fault.
  *  `present` is borrowed while the mapping stays. One thread at a time. */
 void tnd_mapped_set_present(const void *data, const struct tnd_spans *present);
 

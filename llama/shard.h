@@ -48,8 +48,7 @@ struct tnd_llama_shard {
     int64_t bytes;             /* of weights that are divided: those of this rank */
     int64_t copied_bytes;      /* of them, those that are columns, and so were copied */
     struct tandem_error fault; /* of the first copy that failed */
-    tnd_llama_reads_fn tell; /* what would be copied is told alone, and left out; NULL: it is copied
-                              */
+    tnd_llama_reads_fn tell;   /* what would be copied is told, and left out; NULL: it is copied */
     void *tell_user;
 };
 
@@ -65,7 +64,8 @@ enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communi
 /** Bytes of each tensor that ranks compare before a session begins (ranks.c). */
 enum { TND_LLAMA_COMPARED = 64 };
 /** Tells all bytes of weights that this rank reads in a session of several ranks with these
- *  options, those that are compared among them; none of them is read here. Errors: as tnd_llama_shard_new. */
+ *  options, those that are compared among them; none of them is read here. Errors: as
+ *  tnd_llama_shard_new. */
 enum tandem_status tnd_llama_shard_reads(const tandem_model *whole,
                                          const struct tandem_session_options *options,
                                          tnd_llama_reads_fn tell, void *user,

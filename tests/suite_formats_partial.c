@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Copies of which a part is there: sets of ranges, records, and what opens and reads such copies. */
+ * Copies of which a part is there: sets of ranges, records, what opens and reads such copies. */
 #include <stdlib.h>
 #include <string.h>
 

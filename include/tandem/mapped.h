@@ -24,9 +24,9 @@ TANDEM_API enum tandem_status tandem_guard_mapped_files(struct tandem_error *err
 /** OK as long as the guard has met no fault in this process; afterwards FILE and the name of the
  *  last file that was damaged. For programs at their end. Any thread. Errors: FILE. */
 TANDEM_API enum tandem_status tandem_mapped_files_status(struct tandem_error *error);
-/** OK when these bytes, wherever they are, can be relied on. FILE: they lie, in part, in a mapped
- *  file where the guard has met a fault, or in the copy of a model's part that a rank keeps
- *  (docs/cluster.md) and were not sent to it: they read as zeros. Any thread. */
+/** Whether these bytes, wherever they are, can be relied on. Any thread. Errors: FILE (they lie, in
+ *  part, in a mapped file where the guard has met a fault, or in the part of a model that a rank
+ *  keeps, and were not sent to it: they read as zeros). */
 TANDEM_API enum tandem_status tandem_mapped_check(const void *data, size_t bytes,
                                                   struct tandem_error *error);
 

@@ -241,15 +241,15 @@ static bool folder_of(const char *folder, const char *name, char out[PATH_MAX],
 {
     const char *cache = secure_getenv("XDG_CACHE_HOME"); /* relative paths are invalid, says XDG */
     const bool has_cache = cache != NULL && cache[0] == '/';
-    const char *home = has_cache ? cache : secure_getenv("HOME");
+    const char *of_user = has_cache ? cache : secure_getenv("HOME");
     errno = 0;
-    if (folder == NULL && (home == NULL || home[0] == '\0')) {
+    if (folder == NULL && (of_user == NULL || of_user[0] == '\0')) {
         return cannot(why, name,
                       "is not there, and neither HOME nor XDG_CACHE_HOME says where a copy may be "
                       "kept");
     }
     const int n = folder != NULL ? snprintf(out, PATH_MAX, "%s", folder)
-                                 : snprintf(out, PATH_MAX, "%s%s", home,
+                                 : snprintf(out, PATH_MAX, "%s%s", of_user,
                                             has_cache ? "/tandem/models" : "/.cache/tandem/models");
     return (n > 0 && n < PATH_MAX - 256) ||
            cannot(why, name, "is not there, and the name of its copy is too long");
@@ -346,19 +346,18 @@ bool tnd_ranks_copy_find(struct tnd_ranks_copy *copy, const char *folder, const 
         tnd_partial_fini(&partial);
         tnd_ranks_copy_look(copy);
     }
+    bool is_done = true;
     if (copy->file >= 0) {
         find_bad(copy, &bad);
-        if (ftruncate(copy->file, (off_t)copy->offer.bytes) != 0) {
-            return cannot(why, copy->path, "cannot be written");
-        }
+        is_done = ftruncate(copy->file, (off_t)copy->offer.bytes) == 0 ||
+                  cannot(why, copy->path, "cannot be written");
     }
-    bool is_done = true;
     if (bad.n > 0) {
         fprintf(stderr,
                 "%s: note: %.1f MiB of %s do not hold what was written into them: fetched anew "
                 "where they are needed\n",
                 who, (double)tnd_spans_bytes(&bad) / 1048576, name_now(copy));
-        is_done = update(copy, &bad, why);
+        is_done = is_done && update(copy, &bad, why);
     }
     tnd_spans_fini(&bad);
     return is_done;
