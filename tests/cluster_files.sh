@@ -32,13 +32,19 @@ start() { # MPI ARGS... of its launcher
     esac
 }
 # Rank 0 in folder one, ranks 1 and 2 in folder two: a model's relative path is there, or it is not.
+tell() { # MPI ARGS... of tandem-llama
+    local mpi=$1
+    shift
+    (cd "$work/one" && start "$mpi" -np 1 -wdir "$work/one" "$build/tandem-llama" "$@" : -np 2 -wdir "$work/two" "$build/tandem-llama" "$@")
+}
 bench() { # MPI MODEL OPTIONS...
     local mpi=$1 model=$2
     shift 2
-    local command=("$build/tandem-llama" bench "$model" --prompt 16 --gen 4 --repeat 1 --threads 1 --output csv "$@")
-    (cd "$work/one" && start "$mpi" -np 1 -wdir "$work/one" "${command[@]}" : -np 2 -wdir "$work/two" "${command[@]}")
+    tell "$mpi" bench "$model" --prompt 16 --gen 4 --repeat 1 --threads 1 --output csv "$@"
 }
+data=${TANDEM_TEST_DATA:-../shared/data}/llama
 mkdir -p "$work/one" "$work/two" "$work/cache"
+[ ! -e "$data/stories260K.bin" ] || "$build/tandem-llama" convert "$data/stories260K.bin" "$work/one/stories.gguf" -q -t "$data/tok512.bin" || exit 1
 models=$work/cache/tandem/models
 "$build/tandem-llama" synth "$work/one/m.gguf" -q --shape 192,640,3,6,3,320 --type q4_0 || exit 1
 "$build/tandem-llama" synth "$work/one/experts.gguf" -q --shape 192,256,3,6,3,320,8,2 --type q4_0 || exit 1
@@ -53,8 +59,8 @@ refetched() { # OPTIONS OF BENCH...: the copy is mended, and serves
 }
 for mpi in $mpis; do
     # Each way to divide a model: what a rank needs comes once, and another plan adds what it lacks.
-    for way in rows layers mixed "mixed --layer-shares 0,2,1" "rows --shares 1,0,3" "layers --shares 0,0,1"; do
-        [[ $way == *layer-shares* ]] && way+=" --shares 3,2,1"
+    for way in rows layers mixed "mixed --layer-shares 0,2,1" "mixed --layer-shares 1,1,1 --shares 1,0,0" "rows --shares 1,0,3" "layers --shares 0,0,1"; do
+        [[ $way == *0,2,1 ]] && way+=" --shares 3,2,1"
         rm -rf "$models"
         # shellcheck disable=SC2086
         bench "$mpi" m.gguf --divide $way >"$work/out" 2>"$work/err" && [ "$(grep -c '^generation,4' "$work/out")" = 1 ] && holds &&
@@ -126,6 +132,26 @@ for mpi in $mpis; do
     wait "$other" && [ $code -eq 0 ] && holds && [ "$(find "$models" -type f | wc -l)" = 2 ] && good ||
         bad "two at once, $mpi: $(ls "$models"; tail -n 5 "$work/err" "$work/err2")"
 
+    # The text of ranks that all have the file; a tokenizer and a model of another format come whole.
+    if [ -e "$data/stories260K.bin" ]; then
+        cp "$data/stories260K.bin" "$data/tok512.bin" "$work/one"
+        for model in stories.gguf "stories260K.bin -t tok512.bin"; do
+            for way in rows layers mixed; do
+                # shellcheck disable=SC2086
+                want=$(cd "$work/one" && start "$mpi" -np 3 "$build/tandem-llama" run $model -p Zoo -n 40 --temp 0 --threads 1 --divide $way 2>"$work/err")
+                # shellcheck disable=SC2086
+                got=$(tell "$mpi" run $model -p Zoo -n 40 --temp 0 --threads 1 --divide $way 2>"$work/err")
+                [ -n "$want" ] && [ "$got" = "$want" ] && good || bad "text, $model, $way, $mpi: $got, expected $want; $(tail -5 "$work/err")"
+            done
+        done
+        cmp -s "$work/one/tok512.bin" "$models"/*-tok512.bin && cmp -s "$work/one/stories260K.bin" "$models"/*-stories260K.bin && good ||
+            bad "whole files, $mpi: $(ls "$models")"
+        printf X | dd of="$(echo "$models"/*-stories260K.bin)" bs=1 seek=300000 conv=notrunc 2>/dev/null
+        tell "$mpi" run stories260K.bin -t tok512.bin -p Zoo -n 4 --threads 1 >"$work/out" 2>"$work/err"
+        [ $? -eq 0 ] && grep -q 'do not hold what was written into them' "$work/err" && cmp -s "$work/one/stories260K.bin" "$models"/*-stories260K.bin &&
+            good || bad "a changed whole file, $mpi: $(ls "$models"; tail -5 "$work/err")"
+    fi
+
     # Experts, by rows of each and whole.
     for experts in rows whole; do
         bench "$mpi" experts.gguf --experts "$experts" >"$work/out" 2>"$work/err" && [ "$(grep -c '^generation,4' "$work/out")" = 1 ] && good ||
@@ -162,7 +188,6 @@ await() { # TENTHS CONDITION...
     return 1
 }
 nothing_left() { [ -z "$(ours)" ]; }
-data=${TANDEM_TEST_DATA:-../shared/data}/llama
 trained=("$data/stories260K.bin" -t "$data/tok512.bin" --threads 1)
 for mpi in $mpis; do
     [ -e "$data/stories260K.bin" ] || { skip "no trained model"; break; }
