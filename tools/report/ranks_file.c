@@ -336,8 +336,9 @@ static enum tandem_status serve(struct tnd_ranks_file *f, int rank, bool *io_goe
         status = tnd_error_set(error, TANDEM_E_MEMORY, "cluster", n, 0, "cluster: no memory");
     }
     if (status == TANDEM_OK) {
-        tnd_say("%s: %.1f of %.1f MiB go to rank %d on %s, which has no such file\n", f->name,
-                mib(tnd_spans_bytes(&spans)), mib(f->offer.bytes), rank,
+        const double part = mib(tnd_spans_bytes(&spans));
+        tnd_say("%s: %.*f of %.1f MiB go to rank %d on %s, which has no such file\n", f->name,
+                part < 0.1 ? 3 : 1, part, mib(f->offer.bytes), rank,
                 tandem_communicator_host(f->communicator, rank));
         status = send_pieces(f, rank, &spans, io_goes_on, error);
     }
