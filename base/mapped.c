@@ -105,7 +105,7 @@ void tnd_mapped_leave(const void *data)
     tnd_fork_lock_give(&lock);
 }
 
-void tnd_mapped_set_present(const void *data, const struct tnd_spans *present)
+bool tnd_mapped_set_present(const void *data, const struct tnd_spans *present)
 {
     tnd_fork_lock_take(&lock);
     struct mapping *mapping = find((uintptr_t)data);
@@ -114,6 +114,7 @@ void tnd_mapped_set_present(const void *data, const struct tnd_spans *present)
         mapping->present = present;
     }
     tnd_fork_lock_give(&lock);
+    return mapping != NULL;
 }
 
 bool tnd_mapped_find(const void *data, size_t bytes, struct tnd_mapped_file *out)

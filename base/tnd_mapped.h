@@ -20,8 +20,9 @@ int64_t tnd_mapped_changed_ns(const struct stat *info);
 void tnd_mapped_leave(const void *data);
 /** Of the file that `data` is the first byte of, these bytes alone are there, and others may come:
  *  tandem_mapped_check tells who reads what is not there, and that the file changes is no fault.
- *  `present` is borrowed while the mapping stays. One thread at a time. */
-void tnd_mapped_set_present(const void *data, const struct tnd_spans *present);
+ *  `present` is borrowed while the mapping stays. False: the mapping is not listed. One thread at a
+ *  time. */
+bool tnd_mapped_set_present(const void *data, const struct tnd_spans *present);
 
 /** A listed mapping and the file behind it, as they were when it was taken into the list. */
 struct tnd_mapped_file {

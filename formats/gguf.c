@@ -50,9 +50,11 @@ static enum tandem_status check_count(const struct tnd_cursor *cursor, const cha
                          tnd_cursor_left(cursor), fit, most);
 }
 
-static enum tandem_status check_part(const struct tnd_cursor *cursor, struct tandem_error *error)
+/* (Of a model of several files ranks keep no parts.) */
+static enum tandem_status check_part(const struct tnd_cursor *cursor, bool may_be_part,
+                                     struct tandem_error *error)
 {
-    return tnd_source_takes_parts
+    return may_be_part || !tnd_partial_is_gguf(cursor->data, cursor->n)
                ? TANDEM_OK
                : tnd_error_set(error, TANDEM_E_FORMAT, cursor->name, 0, 0,
                                "%s: is the part of a model that a rank of several keeps, expected "
@@ -70,7 +72,6 @@ static enum tandem_status read_header(struct tnd_cursor *cursor, struct header *
     }
     TND_TRY(tnd_cursor_u32(cursor, "the version", &out->version, error));
     if (tnd_partial_is_gguf(cursor->data, cursor->n)) {
-        TND_TRY(check_part(cursor, error));
         out->version &= 0x7fffffff;
     }
     if (out->version != 2 && out->version != TND_GGUF_VERSION) {
@@ -338,7 +339,10 @@ static enum tandem_status read_part(const char *path, int64_t i, int64_t count,
     TND_TRY(tnd_source_map(source, path, &file, error));
     TND_TRY(tnd_source_new("GGUF part", &values, error));
     struct tnd_cursor cursor = {file.data, file.bytes, 0, path};
-    enum tandem_status status = read_file(&cursor, values, source, error);
+    enum tandem_status status = check_part(&cursor, false, error);
+    if (status == TANDEM_OK) {
+        status = read_file(&cursor, values, source, error);
+    }
     if (status == TANDEM_OK) {
         status = split_place(&cursor, values, &got_no, &got_count, error);
     }
@@ -389,6 +393,7 @@ enum tandem_status tnd_gguf_read(const void *bytes, size_t n, const char *path,
 {
     struct tnd_cursor cursor = {bytes, n, 0, path};
     tandem_source *source;
+    TND_TRY(check_part(&cursor, tnd_source_takes_parts, error));
     TND_TRY(tnd_source_new("GGUF", &source, error));
     enum tandem_status status = read_file(&cursor, source, source, error);
     if (status == TANDEM_OK) {

@@ -169,13 +169,17 @@ enum tandem_status tnd_source_see_parts(const tandem_source *source, const char 
         return tnd_error_set(error, TANDEM_E_FILE, path, (int64_t)file->bytes, 0,
                              "%s: its record does not belong to it", tnd_short_name(path));
     }
-    if (file->is_mapped) { /* as the system sees the file now */
-        tnd_mapped_digests_leave(file->data);
-        tnd_mapped_leave(file->data);
-        tnd_mapped_add(file->data, file->bytes, path, &info);
-        tnd_mapped_set_present(file->data, &source->partial->present);
-    }
     tnd_partial_fini(source->partial);
     *source->partial = partial;
-    return TANDEM_OK;
+    if (!file->is_mapped) {
+        return TANDEM_OK;
+    }
+    tnd_mapped_digests_leave(file->data); /* from now on as the system sees the file now */
+    tnd_mapped_leave(file->data);
+    tnd_mapped_add(file->data, file->bytes, path, &info);
+    return tnd_mapped_set_present(file->data, &source->partial->present)
+               ? TANDEM_OK
+               : tnd_error_set(error, TANDEM_E_LIMIT, path, 0, 0,
+                               "%s: too many files are mapped to know what of it is there",
+                               tnd_short_name(path));
 }

@@ -47,7 +47,7 @@ extern bool tnd_source_takes_parts;
 bool tnd_partial_is_gguf(const uint8_t *bytes, size_t n);
 /** Reads the record of a source that was opened from `path`, once more after it has grown: from
  *  then on tandem_mapped_check knows what is there. While nobody else uses the source. Errors:
- *  those of tnd_partial_read, FILE. */
+ *  those of tnd_partial_read, FILE, LIMIT. */
 enum tandem_status tnd_source_see_parts(const tandem_source *source, const char *path,
                                         struct tandem_error *error);
 

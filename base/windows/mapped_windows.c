@@ -21,10 +21,11 @@ void tnd_mapped_leave(const void *data)
     (void)data;
 }
 
-void tnd_mapped_set_present(const void *data, const struct tnd_spans *present)
+bool tnd_mapped_set_present(const void *data, const struct tnd_spans *present)
 {
     (void)data;
     (void)present;
+    return false;
 }
 
 bool tnd_mapped_find(const void *data, size_t bytes, struct tnd_mapped_file *out)
