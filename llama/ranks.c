@@ -68,7 +68,6 @@ static uint64_t mix_value(uint64_t hash, const struct tandem_source_value *value
  * weights would read what other ranks have. */
 static struct file file_of(const tandem_source *source)
 {
-    enum { FIRST = 64 };
     struct file file = {.hash = 1};
     struct tandem_source_value value;
     struct tandem_source_tensor tensor;
@@ -81,7 +80,8 @@ static struct file file_of(const tandem_source *source)
         for (int d = 0; d < TANDEM_MAX_DIMS; d++) {
             file.hash = tnd_llama_mix(file.hash, (uint64_t)tensor.ne[d]);
         }
-        file.hash = mix_text(file.hash, tensor.data, tensor.bytes < FIRST ? tensor.bytes : FIRST);
+        file.hash = mix_text(file.hash, tensor.data,
+                             tensor.bytes < TND_LLAMA_COMPARED ? tensor.bytes : TND_LLAMA_COMPARED);
         file.bytes += tensor.bytes;
     }
     return file;
