@@ -20,12 +20,21 @@ struct drawn {
 
 static const double mixed[TND_FIT_PHASES] = {1, TND_FIT_ANSWER_TOKENS};
 
+/* Adds to a curve: at no share, and what all of it takes beyond that. */
+static void draw_line(struct tnd_cluster_curve *io_curve, double at_none, double all)
+{
+    for (int p = 0; p < TND_CLUSTER_POINTS; p++) {
+        io_curve->us[p] += at_none + all * p / (TND_CLUSTER_POINTS - 1);
+    }
+}
+
 /* Parts of a rank of so many times the speed of another one, and a fixed cost. */
 static void draw_rank(struct tnd_test_rng *rng, const struct tnd_cluster_model *model,
                       struct tnd_cluster_rank *out)
 {
     const double speed = (double)tnd_test_rng_int(rng, 10, 160) / 40;
     const double fixed_us = (double)tnd_test_rng_int(rng, 0, 300);
+    struct tnd_cluster_prices *cpu = &out->prices[0];
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
         for (int part = 0; part < TND_FIT_PARTS; part++) {
             const double whole_us = model->units[part] == 0 ? 0
@@ -34,12 +43,14 @@ static void draw_rank(struct tnd_test_rng *rng, const struct tnd_cluster_model *
                                         : (double)tnd_test_rng_int(rng, 3000, 30000);
             for (int p = 0; p < TND_CLUSTER_POINTS; p++) {
                 const double share = (double)p / (TND_CLUSTER_POINTS - 1);
-                out->curves[phase][part].us[p] = (whole_us * share + fixed_us) / speed;
-                out->curves[phase][part].error_us[p] = 0.1 * out->curves[phase][part].us[p];
+                cpu->curves[phase][part].us[p] = (whole_us * share + fixed_us) / speed;
+                cpu->curves[phase][part].error_us[p] = 0.1 * cpu->curves[phase][part].us[p];
             }
-            if (part != TND_FIT_EMBEDDING && part != TND_FIT_OUTPUT) {
-                const double us = out->curves[phase][part].us[TND_CLUSTER_POINTS - 1];
-                out->layers_us[phase] += phase == TND_FIT_PROMPT ? 1.1 * us : us;
+            const double us = cpu->curves[phase][part].us[TND_CLUSTER_POINTS - 1];
+            const double more = phase == TND_FIT_PROMPT ? 1.1 : 1;
+            if (part != TND_FIT_EMBEDDING) {
+                draw_line(part == TND_FIT_OUTPUT ? &cpu->head[phase] : &cpu->layers[phase],
+                          part == TND_FIT_OUTPUT ? us : 0, part == TND_FIT_OUTPUT ? 0 : more * us);
             }
         }
     }
@@ -260,8 +271,10 @@ static void times_of_layers_follow_from_the_slowest_rank(void)
     cluster.model.bytes[TND_FIT_FFN] = 1000;
     cluster.model.bytes[TND_FIT_OUTPUT] = 50;
     for (int r = 0; r < 2; r++) {
-        ranks[r] = (struct tnd_cluster_rank){.layers_us = {40000.0 * (r + 1), 1000.0 * (r + 1)}};
-        ranks[r].curves[TND_FIT_GENERATION][TND_FIT_OUTPUT].us[TND_CLUSTER_POINTS - 1] = 70;
+        struct tnd_cluster_prices *prices = &ranks[r].prices[0];
+        draw_line(&prices->layers[TND_FIT_PROMPT], 0, 40000.0 * (r + 1));
+        draw_line(&prices->layers[TND_FIT_GENERATION], 0, 1000.0 * (r + 1));
+        draw_line(&prices->head[TND_FIT_GENERATION], 70, 0);
         ranks[r].memory = 600;
     }
     for (int i = 0; i < 4; i++) {
@@ -302,14 +315,14 @@ static void draw_batches(struct tnd_test_rng *rng, struct drawn *drawn)
     model->n_texts = tnd_test_rng_int(rng, 2, 16);
     drawn->cluster.is_medium = false;
     for (int r = 0; r < drawn->cluster.n; r++) {
-        struct tnd_cluster_rank *rank = &drawn->ranks[r];
+        struct tnd_cluster_prices *prices = &drawn->ranks[r].prices[0];
+        const int last = TND_CLUSTER_POINTS - 1;
         const double fixed = (double)tnd_test_rng_int(rng, 0, 100) / 100;
         for (int g = 0; g < TND_CLUSTER_BATCHES; g++) {
             const double tokens = ceil((double)model->n_texts / (g + 1));
             const double part = fixed + (1 - fixed) * tokens / (double)model->n_texts;
-            rank->batch_us[g] = part * rank->layers_us[TND_FIT_GENERATION];
-            rank->batch_head_us[g] =
-                part * rank->curves[TND_FIT_GENERATION][TND_FIT_OUTPUT].us[TND_CLUSTER_POINTS - 1];
+            draw_line(&prices->batch[g], 0, part * prices->layers[TND_FIT_GENERATION].us[last]);
+            draw_line(&prices->batch_head[g], part * prices->head[TND_FIT_GENERATION].us[last], 0);
         }
     }
 }
@@ -324,15 +337,17 @@ static double simulate_batches(const struct tnd_cluster *cluster,
     const double tokens = ceil((double)model->n_texts / n), bytes = 4 * (double)model->dim * tokens;
     double free_us[MOST] = {0}, link_us[MOST] = {0}, back_us[TND_CLUSTER_BATCHES] = {0};
     double began_us = 0;
+    const int last = TND_CLUSTER_POINTS - 1;
+    const struct tnd_cluster_prices *first = &cluster->ranks[plan->ranks[0]].prices[0];
     for (int k = 0; k < STEPS * n; k++) {
         double at = fmax(free_us[0], back_us[k % n]);
-        at += k >= n ? cluster->ranks[plan->ranks[0]].batch_head_us[n - 1] : 0;
+        at += k >= n ? first->batch_head[n - 1].us[last] : 0;
         began_us = k == STEPS / 2 * n ? at : began_us;
         for (int i = 0; i < plan->n; i++) {
             const struct tnd_cluster_link *link =
                 &cluster->links[plan->ranks[i] * cluster->n + plan->ranks[(i + 1) % plan->n]];
             at = i > 0 ? fmax(at, free_us[i]) : at;
-            at += cluster->ranks[plan->ranks[i]].batch_us[n - 1] * plan->shares[i] /
+            at += cluster->ranks[plan->ranks[i]].prices[0].batch[n - 1].us[last] * plan->shares[i] /
                   (double)model->n_layers;
             free_us[i] = at;
             const double busy_us = tnd_cluster_link_us(link, bytes) - tnd_cluster_link_us(link, 1);
@@ -341,8 +356,7 @@ static double simulate_batches(const struct tnd_cluster *cluster,
         }
         back_us[k % n] = at;
     }
-    return (fmax(free_us[0], back_us[0]) + cluster->ranks[plan->ranks[0]].batch_head_us[n - 1] -
-            began_us) /
+    return (fmax(free_us[0], back_us[0]) + first->batch_head[n - 1].us[last] - began_us) /
            (STEPS - STEPS / 2);
 }
 
@@ -649,15 +663,16 @@ static void halves_of_a_model_take_half_of_the_time(void)
     check_int(model.units[TND_FIT_OUTPUT], 16);
     check_int(model.bytes[TND_FIT_FFN], 3 * 294912);
     check_int(model.n_micro, 2);
-    CU_ASSERT_DOUBLE_EQUAL(rank->layers_us[TND_FIT_GENERATION],
-                           rank->curves[TND_FIT_GENERATION][TND_FIT_ATTENTION].us[16] +
-                               rank->curves[TND_FIT_GENERATION][TND_FIT_FFN].us[16] +
-                               rank->curves[TND_FIT_GENERATION][TND_FIT_OTHER].us[16],
+    const struct tnd_cluster_prices *prices = &rank->prices[0];
+    CU_ASSERT_DOUBLE_EQUAL(prices->layers[TND_FIT_GENERATION].us[16],
+                           prices->curves[TND_FIT_GENERATION][TND_FIT_ATTENTION].us[16] +
+                               prices->curves[TND_FIT_GENERATION][TND_FIT_FFN].us[16] +
+                               prices->curves[TND_FIT_GENERATION][TND_FIT_OTHER].us[16],
                            1e-6);
-    CU_ASSERT_TRUE(rank->layers_us[TND_FIT_PROMPT] > 0); /* two halves, of 2 tokens each */
+    CU_ASSERT_TRUE(prices->layers[TND_FIT_PROMPT].us[16] > 0); /* two halves, of 2 tokens each */
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
         for (int part = TND_FIT_ATTENTION; part <= TND_FIT_OUTPUT; part++) {
-            const double *us = rank->curves[phase][part].us;
+            const double *us = prices->curves[phase][part].us;
             CU_ASSERT_EQUAL(us[0], 0);
             CU_ASSERT_TRUE(us[16] > 0 || part == TND_FIT_EXPERTS);
             CU_ASSERT_TRUE(us[8] >= 0.4 * us[16] && us[8] <= 0.75 * us[16]); /* X is whole */
@@ -665,8 +680,8 @@ static void halves_of_a_model_take_half_of_the_time(void)
     }
     /* Two ranks of one machine, whose cores they share: neither is faster than both together. */
     check_ok(tnd_cluster_price(weights, n, &shape, &options, 2, 1, rank + 1, &model, NULL));
-    CU_ASSERT_DOUBLE_EQUAL(rank[1].curves[TND_FIT_GENERATION][TND_FIT_FFN].us[8],
-                           rank[0].curves[TND_FIT_GENERATION][TND_FIT_FFN].us[16], 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(rank[1].prices[0].curves[TND_FIT_GENERATION][TND_FIT_FFN].us[8],
+                           rank[0].prices[0].curves[TND_FIT_GENERATION][TND_FIT_FFN].us[16], 1e-6);
     check_int(model.bytes[TND_FIT_FFN], 3 * 294912);
     free(rank);
     tandem_table_free(table);
