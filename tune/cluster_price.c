@@ -181,12 +181,14 @@ static double group_us(const struct cutting *c, const struct tnd_fit_model *mode
            (is_last && !model->returns_to_host ? model->move_us[phase][side][0] : 0);
 }
 
-static double placed_bytes(const struct cutting *c, const struct tnd_fit_model *model, int n)
+static double placed_bytes(const struct cutting *c, const struct tnd_fit_model *model, int n,
+                           bool is_layers)
 {
     double bytes = 0;
     for (int i = 0; i < n; i++) {
         const struct tnd_fit_group *group = &model->groups[c->groups[i]];
-        bytes += c->sides[i] > 0 ? (double)group->bytes : 0;
+        const bool is_counted = c->sides[i] > 0 && (group->part != TND_FIT_OUTPUT || !is_layers);
+        bytes += is_counted ? (double)group->bytes : 0;
     }
     return bytes;
 }
@@ -222,7 +224,7 @@ static enum tandem_status add_groups(const struct cutting *c, const struct tnd_f
             }
         }
     }
-    io_prices->rows_placed[point] = placed_bytes(c, model, model->n_groups);
+    io_prices->rows_placed[point] = placed_bytes(c, model, model->n_groups, false);
     return TANDEM_OK;
 }
 
@@ -373,7 +375,7 @@ static enum tandem_status price_shares(const struct cutting *c,
             add_layers(c, &model, n, TND_FIT_GENERATION, 1, scale, p, &io_prices->batch[batch],
                        &io_prices->batch_head[batch]);
         } else if (status == TANDEM_OK) {
-            io_prices->layers_placed[p] = scale * placed_bytes(c, &model, n);
+            io_prices->layers_placed[p] = scale * placed_bytes(c, &model, n, true);
         }
     }
     tnd_fit_model_fini(&model);
