@@ -88,7 +88,8 @@ static enum tandem_status read_member(struct reading *r, const char *key, struct
         one->threads = (int64_t)number;
         return TANDEM_OK;
     }
-    return wrong(r, "a machine has name, table, memory_gib, device_gib and threads, not", key, error);
+    return wrong(r, "a machine has name, table, memory_gib, device_gib and threads, not", key,
+                 error);
 }
 
 static enum tandem_status read_machine(struct reading *r, struct tandem_error *error)
