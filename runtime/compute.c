@@ -136,9 +136,10 @@ static enum tandem_status not_repeatable(const tandem_graph *graph,
     TND_ASSERT(failure->not_repeated_node >= 0 && failure->not_repeated_node < graph->n_nodes);
     const tandem_tensor *node = graph->nodes[failure->not_repeated_node];
     return tnd_error_set(error, why->status, why->where, why->got, why->limit,
-                         "%.150s; node %d (%s) has overwritten a leaf that was read before, so the "
-                         "graph cannot be repeated",
-                         why->text, failure->not_repeated_node, tandem_op_name(node->op));
+                         "%.150s; node %d (%s) has %s, so the graph cannot be repeated", why->text,
+                         failure->not_repeated_node, tandem_op_name(node->op),
+                         node->op == TANDEM_OP_CUSTOM ? "called a function of the program"
+                                                      : "overwritten a leaf that was read before");
 }
 
 /* Weights in a mapped file of which a part was gone, or is not there: the results are those of

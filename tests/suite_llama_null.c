@@ -71,6 +71,7 @@ static const struct row rows[] = {
     REFUSES(tandem_source_save_gguf, "SWqe"),
     LIVES(tandem_graph_new, "C"),
     LIVES(tandem_graph_add, "GX"),
+    LIVES(tandem_graph_set_runs_once, "G"),
     REFUSES(tandem_graph_finish, "Ge"),
     LIVES(tandem_graph_node_count, "G"),
     LIVES(tandem_graph_node, "Gn"),
