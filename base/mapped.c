@@ -240,7 +240,8 @@ enum tandem_status tandem_mapped_check(const void *data, size_t bytes, struct ta
     if (mapping == NULL) {
         return TANDEM_OK;
     }
-    return (uintptr_t)data + bytes <= atomic_load(&mapping->damage)
+    const uintptr_t damage = atomic_load(&mapping->damage);
+    return (uintptr_t)data <= damage && bytes <= damage - (uintptr_t)data
                ? check_present(mapping, data, bytes, error)
                : tell(mapping->path, is_gone, error);
 }

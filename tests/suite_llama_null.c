@@ -427,6 +427,7 @@ static const char *const others[] = {
     "tandem_token_stream_begin",
     "tandem_guard_mapped_files",
     "tandem_mapped_files_status",
+    "tandem_mapped_check",
     "tandem_communicator_launched",
     "tandem_communicator_set_limit",
 };
@@ -632,6 +633,7 @@ static void every_public_function_refuses_null_where_a_pointer_is_needed(void)
     }
     (void)tandem_token_stream_begin(NULL, true);
     check_ok(tandem_mapped_files_status(NULL));
+    check_ok(tandem_mapped_check(NULL, SIZE_MAX, NULL)); /* any address, and that is in no file */
     close_valid();
 }
 
