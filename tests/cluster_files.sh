@@ -31,11 +31,13 @@ start() { # MPI ARGS... of its launcher
     mpich) timeout --kill-after=5 60 mpirun.mpich "$@" ;;
     esac
 }
-# Rank 0 in folder one, ranks 1 and 2 in folder two: a model's relative path is there, or it is not.
+# Rank 0 in folder one, the others in folder two: a model's relative path is there, or it is not.
+others=2
 tell() { # MPI ARGS... of tandem-llama
     local mpi=$1
     shift
-    (cd "$work/one" && start "$mpi" -np 1 -wdir "$work/one" "$build/tandem-llama" "$@" : -np 2 -wdir "$work/two" "$build/tandem-llama" "$@")
+    (cd "$work/one" && start "$mpi" -np 1 -wdir "$work/one" "$build/tandem-llama" "$@" : \
+        -np "$others" -wdir "$work/two" "$build/tandem-llama" "$@")
 }
 bench() { # MPI MODEL OPTIONS...
     local mpi=$1 model=$2
@@ -45,6 +47,8 @@ bench() { # MPI MODEL OPTIONS...
 data=${TANDEM_TEST_DATA:-../shared/data}/llama
 mkdir -p "$work/one" "$work/two" "$work/cache"
 [ ! -e "$data/stories260K.bin" ] || "$build/tandem-llama" convert "$data/stories260K.bin" "$work/one/stories.gguf" -q -t "$data/tok512.bin" || exit 1
+[ ! -e "$data/stories260K.bin" ] || env -u TANDEM_TABLE "$build/mulmat-tune" bench --model "$work/one/stories.gguf" -m 1,8,512 --threads 1 --profile cpu -q -y \
+    -f "$work/own.json" >"$work/out" 2>&1 || exit 1
 models=$work/cache/tandem/models
 "$build/tandem-llama" synth "$work/one/m.gguf" -q --shape 192,640,3,6,3,320 --type q4_0 || exit 1
 "$build/tandem-llama" synth "$work/one/experts.gguf" -q --shape 192,256,3,6,3,320,8,2 --type q4_0 || exit 1
@@ -150,6 +154,28 @@ for mpi in $mpis; do
         tell "$mpi" run stories260K.bin -t tok512.bin -p Zoo -n 4 --threads 1 >"$work/out" 2>"$work/err"
         [ $? -eq 0 ] && grep -q 'do not hold what was written into them' "$work/err" && cmp -s "$work/one/stories260K.bin" "$models"/*-stories260K.bin &&
             good || bad "a changed whole file, $mpi: $(ls "$models"; tail -5 "$work/err")"
+        # Other numbers of ranks, at a copy of other parts.
+        rm -rf "$models"
+        before=0
+        for others in 3 1 2; do
+            for way in layers rows; do
+                # shellcheck disable=SC2086
+                got=$(tell "$mpi" run stories.gguf -p Zoo -n 40 --temp 0 --threads 1 --divide $way 2>"$work/err")
+                now=$(sed -nE 's/.*the copy of rank 1 on .* has ([0-9.]+) of.*/\1/p' "$work/err")
+                [ "$got" = "$want" ] && awk "BEGIN { exit !($now >= $before) }" && good || bad "$others others, $way, $mpi: $got; $(tail -5 "$work/err")"
+                before=$now
+            done
+        done
+        # A plan by which a rank without the file computes alone: it needs all of it.
+        rm -rf "$models"
+        name=$(sed -n 's/^3 ranks (\(.*\)):.*/\1/p' "$work/err")
+        links="\"links\": [{\"kind\": \"message\", \"transport\": \"$name\", \"ranks\": 2, \"from\": \"a\", \"to\": \"b\",
+            \"samples\": [{\"bytes\": 8, \"median_us\": 100000, \"spread_us\": 0, \"count\": 1, \"when\": 0}]}]"
+        awk -v links="$links" '/"checksum/ { if (!said++) print links; next } { print }' "$work/own.json" >"$work/two/table.json"
+        sed 's/"median_us": /&9999/g' "$work/two/table.json" >"$work/one/table.json" # slow
+        got=$(tell "$mpi" run stories.gguf -p Zoo -n 40 --temp 0 --threads 1 --table table.json 2>"$work/err")
+        [ "$got" = "$want" ] && [ "$(grep -c 'plan: 1 of 3 ranks (rank 1 on' "$work/err")" = 1 ] && grep -q 'copy of rank 1 on .* has 1.0 of 1.0 MiB' "$work/err" &&
+            good || bad "alone without the file, $mpi: $got; $(tail -5 "$work/err")"
     fi
 
     # Experts, by rows of each and whole.

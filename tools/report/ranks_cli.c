@@ -347,7 +347,7 @@ static enum tandem_status make_plan(const tandem_model *model, tandem_runtime *r
             who.is_idle[i] = true;
         }
     }
-    if (status == TANDEM_OK) {
+    if (status == TANDEM_OK && tandem_communicator_rank(joined) == 0) {
         say_plan(&plan, count);
     }
     tnd_ranks_plan_fini(&plan);
