@@ -197,6 +197,10 @@ for mpi in $mpis; do
         bench "$mpi" m.gguf --model-cache "$work/small" >"$work/out" 2>"$work/err"
         [ $? -ne 0 ] && [ "$(grep -c 'tandem-llama: rank 1 on .* are free for .* more of' "$work/err")" = 1 ] && good ||
             bad "a full disk, $mpi: $(ls -l "$work/small"; tail -5 "$work/err")"
+        # Parts of two ranks in the same pages take no more than the file does.
+        mount -o "remount,size=$(($(stat -c %s "$work/one/m.gguf") / 1024 + 64))k" "$work/small"
+        bench "$mpi" m.gguf --divide rows --model-cache "$work/small" >"$work/out" 2>"$work/err" && good ||
+            bad "a disk with room for the file, $mpi: $(ls -l "$work/small"; tail -5 "$work/err")"
         umount "$work/small"
     else
         skip "a small file system cannot be mounted here"

@@ -125,6 +125,13 @@ static bool write_record(const struct tnd_ranks_copy *copy, const struct tnd_par
     return is_written;
 }
 
+static void add_all(const struct tnd_spans *spans, struct tnd_spans *io_all)
+{
+    for (size_t i = 0; i < spans->n; i++) {
+        tnd_spans_add(io_all, spans->list[i].begin, spans->list[i].end);
+    }
+}
+
 /* What is in both, or has come, without `bad`; digests of what has changed. */
 static bool join(struct tnd_ranks_copy *copy, struct tnd_partial *partial,
                  const struct tnd_spans *bad, char *memory)
@@ -137,9 +144,7 @@ static bool join(struct tnd_ranks_copy *copy, struct tnd_partial *partial,
         tnd_spans_add(&lost, block.begin, is_lost ? block.end : block.begin);
     }
     tnd_spans_subtract(&partial->present, &lost, &kept);
-    for (size_t i = 0; i < copy->came.n; i++) {
-        tnd_spans_add(&kept, copy->came.list[i].begin, copy->came.list[i].end);
-    }
+    add_all(&copy->came, &kept);
     tnd_spans_tidy(&kept);
     for (size_t i = 0; i < partial->n_blocks; i++) {
         const struct tnd_file_span block = block_span(copy, i);
@@ -384,7 +389,13 @@ static bool has_room(const struct tnd_ranks_copy *copy, const struct tnd_spans *
                      char why[TND_RANKS_WHY])
 {
     struct statvfs disk;
-    const double need = disk_bytes(missing);
+    const struct tnd_spans *present = &copy->partial.present;
+    struct tnd_spans all = TND_SPANS_INIT;
+    add_all(missing, &all);
+    add_all(present, &all);
+    tnd_spans_tidy(&all);
+    const double need = disk_bytes(&all) - disk_bytes(present); /* pages may be there already */
+    tnd_spans_fini(&all);
     if (fstatvfs(copy->file, &disk) != 0 || (double)disk.f_bavail * (double)disk.f_frsize >= need) {
         return true;
     }
