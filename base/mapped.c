@@ -27,12 +27,14 @@ static struct mapping {
     dev_t device;
     ino_t file;
     int64_t changed_ns, facts_changed_ns;
-    char path[PATH_BYTES]; /* cut */
+    const struct tnd_spans *present; /* NULL: all of the file */
+    char path[PATH_BYTES];           /* cut */
 } mappings[MOST];
 
 static struct tnd_fork_lock lock = TND_FORK_LOCK_INIT; /* guards adding and the handler's change */
 static atomic_int n_used;                              /* places beyond this one were never taken */
 static atomic_uint n_faults;                           /* in mapped files, ever */
+static atomic_int n_partial;                           /* mappings of which a part is there */
 static char last_damaged[PATH_BYTES];                  /* its name; under `lock` */
 static atomic_bool is_guarded;                         /* our handler is there */
 static struct sigaction before; /* handler before ours; written before ours serves */
@@ -74,6 +76,7 @@ void tnd_mapped_add(const void *data, size_t bytes, const char *path, const stru
         mapping->changed_ns = tnd_mapped_changed_ns(info);
         mapping->facts_changed_ns =
             (int64_t)info->st_ctim.tv_sec * 1000000000 + info->st_ctim.tv_nsec;
+        mapping->present = NULL;
         snprintf(mapping->path, sizeof(mapping->path), "%s", path);
         atomic_store(&mapping->begin, (uintptr_t)data);
         if (i >= atomic_load_explicit(&n_used, memory_order_relaxed)) {
@@ -96,9 +99,22 @@ void tnd_mapped_leave(const void *data)
         if (is_damaged(mapping)) {
             snprintf(last_damaged, sizeof(last_damaged), "%s", mapping->path);
         }
+        atomic_fetch_sub(&n_partial, mapping->present != NULL);
         atomic_store(&mapping->begin, 0);
     }
     tnd_fork_lock_give(&lock);
+}
+
+bool tnd_mapped_set_present(const void *data, const struct tnd_spans *present)
+{
+    tnd_fork_lock_take(&lock);
+    struct mapping *mapping = find((uintptr_t)data);
+    if (mapping != NULL) {
+        atomic_fetch_add(&n_partial, (present != NULL) - (mapping->present != NULL));
+        mapping->present = present;
+    }
+    tnd_fork_lock_give(&lock);
+    return mapping != NULL;
 }
 
 bool tnd_mapped_find(const void *data, size_t bytes, struct tnd_mapped_file *out)
@@ -202,16 +218,32 @@ static const char is_gone[] = "a part of the file was gone when it was read: it 
 
 bool tnd_mapped_has_faults(void)
 {
-    return atomic_load(&n_faults) != 0;
+    return atomic_load(&n_faults) != 0 || atomic_load(&n_partial) != 0;
 }
 
-enum tandem_status tnd_mapped_check(const void *data, size_t bytes, struct tandem_error *error)
+static enum tandem_status check_present(const struct mapping *mapping, const void *data,
+                                        size_t bytes, struct tandem_error *error)
 {
-    const struct mapping *mapping = find((uintptr_t)data);
-    if (mapping == NULL || (uintptr_t)data + bytes <= atomic_load(&mapping->damage)) {
+    const uint64_t at = (uintptr_t)data - atomic_load(&mapping->begin);
+    if (mapping->present == NULL || tnd_spans_contain(mapping->present, at, at + bytes)) {
         return TANDEM_OK;
     }
-    return tell(mapping->path, is_gone, error);
+    return tnd_error_set(error, TANDEM_E_FILE, mapping->path, (int64_t)at, (int64_t)bytes,
+                         "%.120s: not all of the %zu bytes from %llu on are in the part that this "
+                         "rank keeps",
+                         mapping->path, bytes, (unsigned long long)at);
+}
+
+enum tandem_status tandem_mapped_check(const void *data, size_t bytes, struct tandem_error *error)
+{
+    const struct mapping *mapping = find((uintptr_t)data);
+    if (mapping == NULL) {
+        return TANDEM_OK;
+    }
+    const uintptr_t damage = atomic_load(&mapping->damage);
+    return (uintptr_t)data <= damage && bytes <= damage - (uintptr_t)data
+               ? check_present(mapping, data, bytes, error)
+               : tell(mapping->path, is_gone, error);
 }
 
 enum tandem_status tnd_mapped_check_file(const void *data, struct tandem_error *error)
@@ -227,7 +259,7 @@ enum tandem_status tnd_mapped_check_file(const void *data, struct tandem_error *
     if (is_damaged(mapping)) {
         return tell(mapping->path, is_gone, error);
     }
-    if (stat(mapping->path, &now) == 0 &&
+    if (mapping->present == NULL && stat(mapping->path, &now) == 0 &&
         (now.st_dev != mapping->device || now.st_ino != mapping->file ||
          tnd_mapped_changed_ns(&now) != mapping->changed_ns)) {
         return tell(mapping->path, "the file was changed or replaced while it was read", error);
@@ -238,7 +270,7 @@ enum tandem_status tnd_mapped_check_file(const void *data, struct tandem_error *
 enum tandem_status tandem_mapped_files_status(struct tandem_error *error)
 {
     char path[PATH_BYTES];
-    if (!tnd_mapped_has_faults()) {
+    if (atomic_load(&n_faults) == 0) {
         return TANDEM_OK;
     }
     tnd_fork_lock_take(&lock);

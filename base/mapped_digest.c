@@ -206,7 +206,7 @@ uint64_t tnd_mapped_digest(const void *data, size_t bytes)
         return digest;
     }
     digest = tnd_digest(data, bytes);
-    if (tnd_mapped_check(data, bytes, NULL) != TANDEM_OK) {
+    if (tandem_mapped_check(data, bytes, NULL) != TANDEM_OK) {
         return digest; /* of zeros, in part */
     }
     tnd_fork_lock_take(&lock);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "base/spans.h"
 #include "base/tnd_status.h"
 #include "tandem/mapped.h"
 
@@ -17,6 +18,11 @@ void tnd_mapped_add(const void *data, size_t bytes, const char *path, const stru
 int64_t tnd_mapped_changed_ns(const struct stat *info);
 /** Before the mapping ends. */
 void tnd_mapped_leave(const void *data);
+/** Of the file that `data` is the first byte of, these bytes alone are there, and others may come:
+ *  tandem_mapped_check tells who reads what is not there, and that the file changes is no fault.
+ *  `present` is borrowed while the mapping stays. False: the mapping is not listed. One thread at a
+ *  time. */
+bool tnd_mapped_set_present(const void *data, const struct tnd_spans *present);
 
 /** A listed mapping and the file behind it, as they were when it was taken into the list. */
 struct tnd_mapped_file {
@@ -33,12 +39,9 @@ struct tnd_mapped_file {
  *  thread while the mapping stays. */
 bool tnd_mapped_find(const void *data, size_t bytes, struct tnd_mapped_file *out);
 
-/** Whether the guard has met a fault in this process. Costs a look. Any thread. */
+/** Whether tandem_mapped_check may find anything in this process. Costs a look. Any thread. */
 bool tnd_mapped_has_faults(void);
-/** FILE when these bytes lie, in part, where a fault was met: what was read of them were zeros.
- *  Any thread. */
-enum tandem_status tnd_mapped_check(const void *data, size_t bytes, struct tandem_error *error);
-/** As tnd_mapped_check, for a whole mapping that is given by its first byte; FILE also when its
+/** As tandem_mapped_check, for a whole mapping that is given by its first byte; FILE also when its
  *  file has been changed or replaced since. Reads the last byte when the guard is there, to meet a
  *  fault now. */
 enum tandem_status tnd_mapped_check_file(const void *data, struct tandem_error *error);

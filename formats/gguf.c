@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/checked.h"
+#include "formats/partial.h"
 #include "formats/places.h"
 
 #define TENSOR_LEAST_BYTES 24 /* empty name, no dimension, type, offset */
@@ -49,6 +50,18 @@ static enum tandem_status check_count(const struct tnd_cursor *cursor, const cha
                          tnd_cursor_left(cursor), fit, most);
 }
 
+/* (Of a model of several files ranks keep no parts.) */
+static enum tandem_status check_part(const struct tnd_cursor *cursor, bool may_be_part,
+                                     struct tandem_error *error)
+{
+    return may_be_part || !tnd_partial_is_gguf(cursor->data, cursor->n)
+               ? TANDEM_OK
+               : tnd_error_set(error, TANDEM_E_FORMAT, cursor->name, 0, 0,
+                               "%s: is the part of a model that a rank of several keeps, expected "
+                               "a whole one",
+                               tnd_short_name(cursor->name));
+}
+
 static enum tandem_status read_header(struct tnd_cursor *cursor, struct header *out,
                                       struct tandem_error *error)
 {
@@ -58,6 +71,9 @@ static enum tandem_status read_header(struct tnd_cursor *cursor, struct header *
         return broken(cursor, "the magic number", magic, "GGUF", error);
     }
     TND_TRY(tnd_cursor_u32(cursor, "the version", &out->version, error));
+    if (tnd_partial_is_gguf(cursor->data, cursor->n)) {
+        out->version &= 0x7fffffff;
+    }
     if (out->version != 2 && out->version != TND_GGUF_VERSION) {
         const bool is_big_endian = out->version != 0 && (out->version & 0xffff) == 0;
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, cursor->name, out->version,
@@ -323,7 +339,10 @@ static enum tandem_status read_part(const char *path, int64_t i, int64_t count,
     TND_TRY(tnd_source_map(source, path, &file, error));
     TND_TRY(tnd_source_new("GGUF part", &values, error));
     struct tnd_cursor cursor = {file.data, file.bytes, 0, path};
-    enum tandem_status status = read_file(&cursor, values, source, error);
+    enum tandem_status status = check_part(&cursor, false, error);
+    if (status == TANDEM_OK) {
+        status = read_file(&cursor, values, source, error);
+    }
     if (status == TANDEM_OK) {
         status = split_place(&cursor, values, &got_no, &got_count, error);
     }
@@ -374,6 +393,7 @@ enum tandem_status tnd_gguf_read(const void *bytes, size_t n, const char *path,
 {
     struct tnd_cursor cursor = {bytes, n, 0, path};
     tandem_source *source;
+    TND_TRY(check_part(&cursor, tnd_source_takes_parts, error));
     TND_TRY(tnd_source_new("GGUF", &source, error));
     enum tandem_status status = read_file(&cursor, source, source, error);
     if (status == TANDEM_OK) {

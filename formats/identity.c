@@ -66,7 +66,7 @@ enum tandem_status tandem_source_identity(const tandem_source *source, uint64_t 
     for (size_t i = 0; i < source->n_tensors; i++) {
         const struct tandem_source_tensor *tensor = &source->tensors[i];
         identity = add_tensor(identity, tensor);
-        TND_TRY(tnd_mapped_check(tensor->data, tensor->bytes, error));
+        TND_TRY(tandem_mapped_check(tensor->data, tensor->bytes, error));
     }
     tnd_mapped_digests_keep(source->file.data);
     for (size_t i = 0; i < source->n_more_files; i++) {

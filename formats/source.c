@@ -15,6 +15,7 @@
 #include "base/tnd_status.h"
 #include "formats/gguf.h"
 #include "formats/llama2c.h"
+#include "formats/partial.h"
 #include "formats/safetensors.h"
 #include "formats/torch_pickle.h"
 
@@ -217,6 +218,18 @@ static enum tandem_status check_sum(const tandem_source *source, const char *pat
 
 _Thread_local bool tnd_source_copies;
 
+/* What is there of a source's file. */
+static enum tandem_status begin_parts(tandem_source *source, const char *path,
+                                      struct tandem_error *error)
+{
+    if (!tnd_partial_is_gguf(source->file.data, source->file.bytes)) {
+        return TANDEM_OK;
+    }
+    source->partial = tnd_calloc(1, sizeof(*source->partial));
+    return source->partial != NULL ? tnd_source_see_parts(source, path, error)
+                                   : no_memory(error, sizeof(*source->partial));
+}
+
 static enum tandem_status open_source(const char *path, tandem_source **out_source,
                                       struct tandem_error *error)
 {
@@ -233,12 +246,16 @@ static enum tandem_status open_source(const char *path, tandem_source **out_sour
     enum tandem_status status = format->read(file.data, file.bytes, path, &source, error);
     if (status != TANDEM_OK) {
         /* What was read as zeros is no wrong format. */
-        const enum tandem_status whole = tnd_mapped_check(file.data, file.bytes, error);
+        const enum tandem_status whole = tandem_mapped_check(file.data, file.bytes, error);
         tnd_file_close(&file);
         return whole != TANDEM_OK ? whole : status;
     }
     source->file = file;
-    status = tnd_source_check(source, error);
+    status = begin_parts(source, path, error);
+    if (status == TANDEM_OK) {
+        status = source->partial != NULL ? tnd_file_check(&source->file, error)
+                                         : tnd_source_check(source, error);
+    }
     if (status == TANDEM_OK) {
         status = check_sum(source, path, error);
     }
@@ -291,6 +308,10 @@ void tandem_source_close(tandem_source *source)
     tnd_free(source->values);
     tnd_free(source->memory);
     tnd_file_close(&source->file);
+    if (source->partial != NULL) {
+        tnd_partial_fini(source->partial);
+        tnd_free(source->partial);
+    }
     tnd_free(source);
 }
 

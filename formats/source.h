@@ -62,6 +62,7 @@ struct tnd_hf_quantized {
 #define TND_HF_RAW_F8 TANDEM_TYPE_NUMBERS
 
 struct tnd_hf_family;
+struct tnd_partial;
 struct tandem_source {
     const char *format;                   /* static text */
     struct tandem_source_tensor *tensors; /* their names are owned */
@@ -72,17 +73,18 @@ struct tandem_source {
     struct tnd_source_value *values;
     size_t n_values;
     size_t value_capacity;
-    void *memory;         /* owned tensor data, or NULL */
-    struct tnd_file file; /* that tensors borrow from; closed with the source */
-    void **blocks;        /* more owned tensor data */
+    void *memory;                /* owned tensor data, or NULL */
+    struct tnd_file file;        /* that tensors borrow from; closed with the source */
+    struct tnd_partial *partial; /* what is there of it; NULL: all */
+    void **blocks;               /* more owned tensor data */
     size_t n_blocks;
     size_t block_capacity;
     size_t block_bytes;          /* all blocks together */
     struct tnd_file *more_files; /* further parts of a model */
     size_t n_more_files;
     size_t more_file_capacity;
-    bool is_outline;                /* nobody may read its tensors */
-    const struct tnd_hf_family *hf; /* of a config.json, static; NULL: none */
+    bool is_outline;                     /* nobody may read its tensors */
+    const struct tnd_hf_family *hf;      /* of a config.json, static; NULL: none */
     const struct tnd_hf_whole *hf_whole; /* whose text it is, static; NULL: it is all there is */
     struct tnd_hf_quantized hf_quantized;
     int64_t hf_unused_positions; /* first rows of learned positions that are never used */
@@ -162,7 +164,7 @@ enum tandem_status tnd_source_check_names(const tandem_source *source, const cha
                                           struct tandem_error *error);
 
 /** After the tensors were read: FILE when one of the files behind them was cut short, changed or
- *  replaced meanwhile. */
+ *  replaced meanwhile, or a tensor is not in the part that a rank keeps. */
 enum tandem_status tnd_source_check(const tandem_source *source, struct tandem_error *error);
 /** Whether the source that this thread is opening reads its files instead of mapping them: loaders
  *  open the further files of a model before there is anybody to ask. */

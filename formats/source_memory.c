@@ -7,6 +7,7 @@
 #include "base/tnd_assert.h"
 #include "base/vector.h"
 #include "base/checked.h"
+#include "base/tnd_mapped.h"
 #include "formats/cursor.h"
 #include "formats/source.h"
 
@@ -57,6 +58,14 @@ enum tandem_status tnd_source_check(const tandem_source *source, struct tandem_e
     TND_TRY(tnd_file_check(&source->file, error));
     for (size_t i = 0; i < source->n_more_files; i++) {
         TND_TRY(tnd_file_check(&source->more_files[i], error));
+    }
+    for (size_t i = 0; source->partial != NULL && i < source->n_tensors; i++) {
+        const struct tandem_source_tensor *tensor = &source->tensors[i];
+        struct tandem_error why = {.text = ""};
+        if (tandem_mapped_check(tensor->data, tensor->bytes, &why) != TANDEM_OK) {
+            return tnd_error_set(error, why.status, tensor->name, why.got, why.limit,
+                                 "'%.64s' in %.180s", tensor->name, why.text);
+        }
     }
     return TANDEM_OK;
 }

@@ -46,6 +46,13 @@ static void mark(struct tandem_graph *graph, struct tandem_tensor *tensor)
     graph->n_pending++;
 }
 
+void tandem_graph_set_runs_once(tandem_graph *graph)
+{
+    if (graph != NULL) {
+        graph->runs_once = true;
+    }
+}
+
 void tandem_graph_add(tandem_graph *graph, tandem_tensor *result)
 {
     if (graph == NULL) {

@@ -82,6 +82,7 @@ struct tandem_graph {
     struct tandem_tensor **views; /* views of intermediate results, operands before users */
     int n_views;
     bool finished;
+    bool runs_once; /* tandem_graph_set_runs_once */
     uint64_t serial; /* never used twice in a process; 0: not finished */
     void *bound_to;  /* buffer of the last bind */
     bool is_bound;

@@ -510,6 +510,9 @@ enum tandem_status tnd_llama_forward(const tandem_model *model,
     for (int i = 0; i < split->n; i++) {
         forward.n_outputs[i] = parts[i].batch.n_outputs;
     }
+    if (model->shard != NULL) {
+        tandem_graph_set_runs_once(forward.graph); /* messages */
+    }
     LLAMA_TRY(tandem_graph_finish(forward.graph, error));
     *out_forward = forward;
     return TANDEM_OK;
@@ -536,6 +539,9 @@ enum tandem_status tnd_llama_forward_end(const tandem_model *model, bool wants_e
         part.pass.after = &after;
         tandem_context_set_chain(context, i);
         end_part(&part, i, forward);
+    }
+    if (model->shard != NULL) {
+        tandem_graph_set_runs_once(forward->graph);
     }
     return tandem_graph_finish(forward->graph, error);
 }

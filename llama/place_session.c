@@ -8,6 +8,7 @@
 #include "llama/llama_error.h"
 #include "llama/ranks.h"
 #include "llama/session.h"
+#include "llama/shard.h"
 
 /* As the converters of the ggml project write it. */
 static int64_t used_experts(const tandem_model *model)
@@ -58,7 +59,7 @@ static enum tandem_status place(tandem_session *session, const struct tandem_pla
     }
     const enum tandem_status status =
         tandem_runtime_place(session->runtime, weights, n, options, error);
-    if (session->hot.layers == NULL) {
+    if (session->hot.layers == NULL || session->part != NULL) {
         return status;
     }
     const bool is_new = status == TANDEM_OK &&
@@ -78,26 +79,19 @@ static enum tandem_status place(tandem_session *session, const struct tandem_pla
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_llama_place(tandem_session *session,
-                                   const struct tandem_place_options *wanted,
-                                   struct tandem_error *error)
+/* ---- lists of weights ---- */
+
+/* {n_all}, of which n are filled. */
+struct list {
+    struct tandem_place_weight *weights;
+    int n, n_all;
+};
+
+static void list_source(const tandem_source *source, struct list *list)
 {
-    const tandem_model *model = session->model;
-    struct tandem_place_options options = *wanted;
-    const int n = tandem_source_tensor_count(model->source);
-    struct tandem_place_weight *weights = calloc((size_t)n + 1, sizeof(weights[0]));
-    const char **before =
-        calloc((size_t)model->hparams.layers * LAYER_TENSORS + 1, sizeof(before[0]));
-    if (weights == NULL || before == NULL) {
-        free(weights);
-        free(before);
-        return tnd_llama_fail(error, TANDEM_E_MEMORY, "llama", n, 0,
-                              "llama: no memory for a list of %d weights", n);
-    }
-    int n_weights = 0;
     struct tandem_source_tensor tensor;
-    for (int i = 0; i < n && tandem_source_tensor_at(model->source, i, &tensor); i++) {
-        weights[n_weights++] =
+    for (int i = 0; i < list->n_all && tandem_source_tensor_at(source, i, &tensor); i++) {
+        list->weights[list->n++] =
             (struct tandem_place_weight){.name = tensor.name,
                                          .data = tensor.data,
                                          .bytes = tensor.bytes,
@@ -106,24 +100,132 @@ enum tandem_status tnd_llama_place(tandem_session *session,
                                          .n = tensor.n_dims > 1 ? tensor.ne[1] : 1,
                                          .n_experts = tensor.n_dims > 2 ? tensor.ne[2] : 1};
     }
+}
+
+/* A weight counts once: rows of a part may begin where all of them do. */
+static void list_tensor(const tandem_tensor *tensor, struct list *list)
+{
+    bool is_new = tensor != NULL && list->n < list->n_all;
+    for (int i = 0; is_new && i < list->n; i++) {
+        is_new = list->weights[i].data != tandem_tensor_data(tensor);
+    }
+    if (is_new) {
+        const int64_t *ne = tandem_tensor_ne(tensor);
+        list->weights[list->n++] =
+            (struct tandem_place_weight){.name = tandem_tensor_name(tensor),
+                                         .data = tandem_tensor_data(tensor),
+                                         .bytes = tandem_tensor_bytes(tensor),
+                                         .type = tandem_tensor_type(tensor),
+                                         .k = ne[0],
+                                         .n = ne[1],
+                                         .n_experts = ne[2]};
+    }
+}
+
+/* What a rank computes: of layers that others have, nothing. */
+static void list_part(const tandem_model *part, struct list *list)
+{
+    const struct tnd_llama_range own = tnd_llama_own_layers(part);
+    const bool has_output = !tnd_llama_by_layers(part) || part->shard->rank == part->shard->head;
+    for (int64_t i = own.begin * LAYER_TENSORS; i < own.end * LAYER_TENSORS; i++) {
+        list_tensor(tensor_at(part, i), list);
+    }
+    if (has_output) {
+        list_tensor(part->output, list);
+    }
+}
+
+static void list_weights(const tandem_session *session, struct list *list)
+{
+    if (session->part == NULL) {
+        list_source(session->model->source, list);
+        return;
+    }
+    list_part(session->part, list);
+    if (session->prompt_part != NULL) {
+        list_part(session->prompt_part, list);
+    }
+}
+
+/* Experts by their use, for sessions that count it; biases of experts are rows by number: those
+ * that another side computes have none. */
+static void count_experts(tandem_session *session, struct tandem_place_options *io_options)
+{
+    const tandem_model *model = session->model;
+    const bool may_part = session->part == NULL && session->hot.layers != NULL &&
+                          model->layers[0].b1_exps == NULL && model->layers[0].b2_exps == NULL &&
+                          model->layers[0].b3_exps == NULL;
+    if (may_part && io_options->gather == NULL) {
+        io_options->expert_use = tnd_llama_hot_use(session);
+        io_options->use_experts = model->hparams.experts;
+        io_options->use_layers = model->hparams.layers;
+        io_options->hot_now = session->hot.now;
+        io_options->gather = tnd_llama_hot_gather;
+        io_options->gather_user = session;
+    }
+}
+
+/* Of a mixed session a device holds rows and layers, or none of them: which of both it should hold
+ * is no question that prices of one list answer. */
+static enum tandem_status place_mixed(tandem_session *session, const struct list *list,
+                                      struct tandem_place_options *options, const char **before,
+                                      struct tandem_error *error)
+{
+    static const int64_t nothing[] = {1, 1, 1, 1, 1, 1, 1};
+    struct tandem_place_info info = TANDEM_PLACE_INFO_INIT;
+    options->only_if_needed = true;
+    LLAMA_TRY(place(session, list->weights, list->n, options, before, error));
+    LLAMA_TRY(tandem_runtime_placement(session->runtime, &info));
+    if (info.n_weights == 0) {
+        return TANDEM_OK;
+    }
+    options->only_if_needed = false;
+    options->device_memory = nothing;
+    options->n_device_memory = (int)(sizeof(nothing) / sizeof(nothing[0]));
+    return place(session, list->weights, list->n, options, before, error);
+}
+
+enum tandem_status tnd_llama_place(tandem_session *session,
+                                   const struct tandem_place_options *wanted,
+                                   struct tandem_error *error)
+{
+    const tandem_model *model = session->model;
+    struct tandem_place_options options = *wanted;
+    const size_t n_tensors = (size_t)model->hparams.layers * LAYER_TENSORS + 1;
+    struct list list = {.n_all = session->part == NULL ? tandem_source_tensor_count(model->source)
+                                                       : (int)(2 * n_tensors)};
+    list.weights = calloc((size_t)list.n_all + 1, sizeof(list.weights[0]));
+    const char **before = calloc(n_tensors, sizeof(before[0]));
+    if (list.weights == NULL || before == NULL) {
+        free(list.weights);
+        free(before);
+        return tnd_llama_fail(error, TANDEM_E_MEMORY, "llama", list.n_all, 0,
+                              "llama: no memory for a list of %d weights", list.n_all);
+    }
+    list_weights(session, &list);
     options.context = session->cache.n_cells;
     options.cache_type = session->cache.type;
     options.n_used = used_experts(model);
-    /* (biases of experts are rows by number: those that another side computes have none) */
-    const bool may_part = session->hot.layers != NULL && model->layers[0].b1_exps == NULL &&
-                          model->layers[0].b2_exps == NULL && model->layers[0].b3_exps == NULL;
-    if (may_part && options.gather == NULL) {
-        options.expert_use = tnd_llama_hot_use(session);
-        options.use_experts = model->hparams.experts;
-        options.use_layers = model->hparams.layers;
-        options.hot_now = session->hot.now;
-        options.gather = tnd_llama_hot_gather;
-        options.gather_user = session;
-    }
-    const enum tandem_status status = place(session, weights, n_weights, &options, before, error);
-    free(weights);
+    options.returns_to_host = tnd_llama_by_rows(model);
+    count_experts(session, &options);
+    const enum tandem_status status =
+        session->prompt_part != NULL
+            ? place_mixed(session, &list, &options, before, error)
+            : place(session, list.weights, list.n, &options, before, error);
+    free(list.weights);
     free(before);
     return status;
+}
+
+/* Rank 0 and all others, each its part. */
+static enum tandem_status place_among_ranks(tandem_session *session,
+                                            const struct tandem_place_options *options,
+                                            struct tandem_error *error)
+{
+    struct tandem_error own = {.text = ""};
+    LLAMA_TRY(tnd_llama_tell_place(session, options, error));
+    const enum tandem_status status = tnd_llama_place(session, options, &own);
+    return tnd_llama_agree(session->leads, status, &own, error);
 }
 
 enum tandem_status tandem_session_place(tandem_session *session,
@@ -134,8 +236,10 @@ enum tandem_status tandem_session_place(tandem_session *session,
     struct tandem_place_options options = TANDEM_PLACE_OPTIONS_INIT;
     struct tnd_llama_hot *hot = &session->hot;
     const int most = (int)(sizeof(hot->device_memory) / sizeof(hot->device_memory[0]));
-    LLAMA_TRY(tnd_llama_refuse_ranks(session, "placing weights on devices", error));
     LLAMA_TRY(tnd_llama_options_read(given, "place options", &options, sizeof(options), error));
+    if (session->leads != NULL) {
+        return place_among_ranks(session, &options, error);
+    }
     LLAMA_TRY(tnd_llama_place(session, &options, error));
     hot->options = options; /* for later */
     hot->options.n_device_memory = options.n_device_memory < most ? options.n_device_memory : most;

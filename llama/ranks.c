@@ -68,7 +68,6 @@ static uint64_t mix_value(uint64_t hash, const struct tandem_source_value *value
  * weights would read what other ranks have. */
 static struct file file_of(const tandem_source *source)
 {
-    enum { FIRST = 64 };
     struct file file = {.hash = 1};
     struct tandem_source_value value;
     struct tandem_source_tensor tensor;
@@ -81,7 +80,8 @@ static struct file file_of(const tandem_source *source)
         for (int d = 0; d < TANDEM_MAX_DIMS; d++) {
             file.hash = tnd_llama_mix(file.hash, (uint64_t)tensor.ne[d]);
         }
-        file.hash = mix_text(file.hash, tensor.data, tensor.bytes < FIRST ? tensor.bytes : FIRST);
+        file.hash = mix_text(file.hash, tensor.data,
+                             tensor.bytes < TND_LLAMA_COMPARED ? tensor.bytes : TND_LLAMA_COMPARED);
         file.bytes += tensor.bytes;
     }
     return file;
@@ -326,6 +326,16 @@ enum tandem_status tnd_llama_tell_state_write(const tandem_session *session,
     return tnd_llama_agree(session->leads, status, own, error);
 }
 
+enum tandem_status tnd_llama_tell_place(const tandem_session *session,
+                                        const struct tandem_place_options *options,
+                                        struct tandem_error *error)
+{
+    const struct tnd_llama_order order =
+        order_of(session, TND_ORDER_PLACE, (int64_t)options->objective, options->prompt_tokens,
+                 (int64_t)options->only_if_needed);
+    return session->leads != NULL ? tell(session->leads, &order, NULL, error) : TANDEM_OK;
+}
+
 /* (In pieces: the limit of waiting is that of a message.) */
 static enum tandem_status broadcast_state(tandem_communicator *communicator, char *bytes, size_t n,
                                           struct tandem_error *error)
@@ -533,6 +543,21 @@ static enum tandem_status read_state(const struct follower *f, tandem_session *s
     return status;
 }
 
+/* (A rank that cannot place its part goes on as before, and rank 0 says so.) */
+static enum tandem_status place_part(const struct follower *f, tandem_session *session,
+                                     const struct tnd_llama_order *order,
+                                     struct tandem_error *error)
+{
+    struct tandem_place_options options = TANDEM_PLACE_OPTIONS_INIT;
+    struct tandem_error own = {.text = ""};
+    options.objective = (enum tandem_place_objective)order->n[0];
+    options.prompt_tokens = order->n[1];
+    options.only_if_needed = order->n[2] != 0;
+    const enum tandem_status status =
+        tnd_llama_agree(f->communicator, tnd_llama_place(session, &options, &own), &own, error);
+    return status == TANDEM_OK ? status : refused_by_all(f, status);
+}
+
 static enum tandem_status carry_out(struct follower *f, const struct tnd_llama_order *order,
                                     struct tandem_error *error)
 {
@@ -560,6 +585,8 @@ static enum tandem_status carry_out(struct follower *f, const struct tnd_llama_o
                                 "a state was saved", error);
     case TND_ORDER_STATE_READ:
         return tnd_llama_during(read_state(f, *session, order, error), "a state was read", error);
+    case TND_ORDER_PLACE:
+        return place_part(f, *session, order, error);
     case TND_ORDER_FREE:
         tandem_session_free(*session);
         *session = NULL;

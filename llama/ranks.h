@@ -15,6 +15,7 @@ enum tnd_llama_command {
     TND_ORDER_COPY,
     TND_ORDER_STATE_WRITE,
     TND_ORDER_STATE_READ,
+    TND_ORDER_PLACE,
     TND_ORDER_FREE,
     TND_ORDER_END
 };
@@ -65,6 +66,11 @@ enum tandem_status tnd_llama_tell_state_write(const tandem_session *session,
                                               struct tandem_error *error);
 enum tandem_status tnd_llama_tell_state_read(const tandem_session *session, const void *bytes,
                                              size_t n, struct tandem_error *error);
+/** Tells all ranks to place their parts, as `options` say but for the memory of devices, which is
+ *  that of rank 0. They agree on the outcome then (tnd_llama_agree). */
+enum tandem_status tnd_llama_tell_place(const tandem_session *session,
+                                        const struct tandem_place_options *options,
+                                        struct tandem_error *error);
 /** Adds to the message of a rank that is lost, ", while `what`". Returns the status. */
 enum tandem_status tnd_llama_during(enum tandem_status status, const char *what,
                                     struct tandem_error *error);

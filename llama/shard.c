@@ -10,6 +10,7 @@
 
 #include "llama/llama_error.h"
 #include "llama/model.h"
+#include "tandem/mapped.h"
 
 enum {
     ROWS = 32,  /* of the feed-forward network that stay together: whole tiles of kernels, */
@@ -104,25 +105,65 @@ static void find_ranges(const tandem_model *whole, const double *shares, bool ha
 
 /* ---- parts of weights ---- */
 
-/* Copies ne[dim] of `part` values from `begin` on of every row, matrix or list of matrices. */
-static void copy_part(const tandem_tensor *whole, int dim, int64_t begin, tandem_tensor *part)
+/* Values of a tensor that are not adjacent: `times` runs of `bytes`. */
+struct strip {
+    const char *data;
+    size_t bytes, stride;
+    int64_t times;
+};
+
+/* n values of ne[dim] from `begin` on of every row, matrix or list of matrices. */
+static struct strip strip_of(const tandem_tensor *whole, int dim, int64_t begin, int64_t n)
 {
     const size_t *nb = tandem_tensor_nb(whole);
     const int64_t *ne = tandem_tensor_ne(whole);
     const enum tandem_type type = tandem_tensor_type(whole);
-    const size_t unit = dim == 0 ? 0 : nb[dim];
-    const size_t skip = dim == 0 ? tandem_type_row_bytes(type, begin) : (size_t)begin * unit;
-    const size_t n = dim == 0 ? tandem_type_row_bytes(type, tandem_tensor_ne(part)[0])
-                              : (size_t)tandem_tensor_ne(part)[dim] * unit;
-    const size_t stride = dim == 0 ? nb[1] : nb[dim + 1];
-    int64_t times = 1;
+    const size_t skip = dim == 0 ? tandem_type_row_bytes(type, begin) : (size_t)begin * nb[dim];
+    struct strip strip = {
+        .data = (const char *)tandem_tensor_data(whole) + skip,
+        .bytes = dim == 0 ? tandem_type_row_bytes(type, n) : (size_t)n * nb[dim],
+        .stride = dim == 0 ? nb[1] : nb[dim + 1],
+        .times = 1,
+    };
     for (int i = dim + 1; i < TANDEM_MAX_DIMS; i++) {
-        times *= ne[i];
+        strip.times *= ne[i];
     }
-    for (int64_t i = 0; i < times; i++) {
-        memcpy((char *)tandem_tensor_data(part) + (size_t)i * n,
-               (const char *)tandem_tensor_data(whole) + (size_t)i * stride + skip, n);
+    return strip;
+}
+
+static void copy_strip(const struct strip *strip, tandem_tensor *part,
+                       struct tnd_llama_shard *shard)
+{
+    struct tandem_error why = {.status = TANDEM_OK};
+    for (int64_t i = 0; i < strip->times && why.status == TANDEM_OK; i++) {
+        const char *from = strip->data + (size_t)i * strip->stride;
+        (void)tandem_mapped_check(from, strip->bytes, &why);
+        memcpy((char *)tandem_tensor_data(part) + (size_t)i * strip->bytes, from, strip->bytes);
     }
+    if (why.status != TANDEM_OK && shard->fault.status == TANDEM_OK) {
+        (void)tnd_llama_fail(&shard->fault, why.status, tandem_tensor_name(part), why.got,
+                             why.limit, "'%.64s' in %.180s", tandem_tensor_name(part), why.text);
+    }
+}
+
+/* A tensor of its own for values that are not adjacent; NULL where they are told alone. */
+static tandem_tensor *copy_of(tandem_model *model, const tandem_tensor *whole,
+                              const struct strip *strip, const int64_t *ne)
+{
+    struct tnd_llama_shard *shard = model->shard;
+    if (shard->tell != NULL) {
+        shard->tell(shard->tell_user, strip->data, strip->bytes, strip->stride, strip->times);
+        return NULL;
+    }
+    tandem_tensor *part =
+        tandem_tensor_new(model->context, tandem_tensor_type(whole), TANDEM_MAX_DIMS, ne);
+    if (part != NULL) {
+        tandem_tensor_set_name(part, tandem_tensor_name(whole));
+        copy_strip(strip, part, shard);
+        tandem_tensor_set_role(part, TANDEM_ROLE_CONSTANT);
+        shard->copied_bytes += (int64_t)tandem_tensor_bytes(part);
+    }
+    return part;
 }
 
 /* Values begin .. end - 1 of dimension `dim`; NULL of NULL, and of no values. */
@@ -130,36 +171,20 @@ static tandem_tensor *part_of(tandem_model *model, tandem_tensor *whole, int dim
                               struct tnd_llama_range range)
 {
     int64_t ne[TANDEM_MAX_DIMS];
-    bool is_last = true;
-    struct tnd_llama_shard *shard = model->shard;
     if (whole == NULL || length(range) == 0) {
         return NULL;
     }
-    for (int i = 0; i < TANDEM_MAX_DIMS; i++) {
-        ne[i] = tandem_tensor_ne(whole)[i];
-        is_last = is_last && (i <= dim || ne[i] == 1);
-    }
-    const bool is_all = ne[dim] == length(range);
+    memcpy(ne, tandem_tensor_ne(whole), sizeof(ne));
     LLAMA_ASSERT(range.begin >= 0 && range.end <= ne[dim]);
+    const struct strip strip = strip_of(whole, dim, range.begin, length(range));
+    const bool is_adjacent = strip.times == 1 || ne[dim] == length(range);
     ne[dim] = length(range);
-    const enum tandem_type type = tandem_tensor_type(whole);
-    tandem_tensor *part;
-    if (is_all || is_last) {
-        const size_t at = dim == 0 ? tandem_type_row_bytes(type, range.begin)
-                                   : (size_t)range.begin * tandem_tensor_nb(whole)[dim];
-        const char *data = tandem_tensor_data(whole);
-        part = tandem_tensor_borrow_const(model->context, type, TANDEM_MAX_DIMS, ne,
-                                          data + (is_all ? 0 : at),
-                                          tandem_tensor_bytes(whole) - (is_all ? 0 : at));
-    } else {
-        part = tandem_tensor_new(model->context, type, TANDEM_MAX_DIMS, ne);
-        if (part != NULL) {
-            copy_part(whole, dim, range.begin, part);
-            tandem_tensor_set_role(part, TANDEM_ROLE_CONSTANT);
-            shard->copied_bytes += (int64_t)tandem_tensor_bytes(part);
-        }
-    }
-    shard->bytes += part != NULL ? (int64_t)tandem_tensor_bytes(part) : 0;
+    tandem_tensor *part =
+        !is_adjacent
+            ? copy_of(model, whole, &strip, ne)
+            : tandem_tensor_borrow_const(model->context, tandem_tensor_type(whole), TANDEM_MAX_DIMS,
+                                         ne, strip.data, strip.bytes * (size_t)strip.times);
+    model->shard->bytes += part != NULL ? (int64_t)tandem_tensor_bytes(part) : 0;
     return tandem_tensor_set_name(part, tandem_tensor_name(whole));
 }
 
@@ -299,6 +324,10 @@ static enum tandem_status divide(tandem_model *model, const tandem_model *whole,
     model->hparams.q_dim = model->hparams.heads * h->head_size;
     model->hparams.kv_dim = model->hparams.kv_heads * h->head_size;
     model->hparams.hidden = length(shard->hidden);
+    if (shard->fault.status != TANDEM_OK) {
+        return tnd_llama_fail(error, shard->fault.status, shard->fault.where, shard->fault.got,
+                              shard->fault.limit, "%s", shard->fault.text);
+    }
     return tandem_context_status(model->context, error);
 }
 
@@ -366,10 +395,11 @@ static enum tandem_status divide_as(enum tandem_division division, tandem_model 
     return divide(model, whole, error);
 }
 
-enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communicator *communicator,
-                                       enum tandem_division division, bool has_whole_experts,
-                                       const double *shares, tandem_model **out_model,
-                                       struct tandem_error *error)
+/* `tell`: what tnd_llama_shard_reads tells of copies, which are left out then. */
+static enum tandem_status shard_new(const tandem_model *whole, tandem_communicator *communicator,
+                                    enum tandem_division division, bool has_whole_experts,
+                                    const double *shares, tnd_llama_reads_fn tell, void *tell_user,
+                                    tandem_model **out_model, struct tandem_error *error)
 {
     LLAMA_TRY(check_division(whole, division, error));
     const int count = tandem_communicator_count(communicator);
@@ -387,8 +417,11 @@ enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communi
     *model = *whole; /* what is not divided is shared */
     model->own_source = NULL;
     model->context = NULL;
+    model->nextn = NULL; /* that is the whole model's, and several ranks draft nothing */
     model->shard = shard;
     model->layers = calloc((size_t)whole->hparams.layers, sizeof(model->layers[0]));
+    shard->tell = tell;
+    shard->tell_user = tell_user;
     shard->communicator = communicator;
     shard->rank = tandem_communicator_rank(communicator);
     shard->count = count;
@@ -413,6 +446,92 @@ enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communi
     }
     *out_model = model;
     return TANDEM_OK;
+}
+
+enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communicator *communicator,
+                                       enum tandem_division division, bool has_whole_experts,
+                                       const double *shares, tandem_model **out_model,
+                                       struct tandem_error *error)
+{
+    return shard_new(whole, communicator, division, has_whole_experts, shares, NULL, NULL,
+                     out_model, error);
+}
+
+/* ---- what is read ---- */
+
+static void tell_tensor(const tandem_model *part, const tandem_tensor *tensor)
+{
+    if (tensor != NULL) {
+        const size_t bytes = tandem_tensor_bytes(tensor);
+        part->shard->tell(part->shard->tell_user, tandem_tensor_data(tensor), bytes, bytes, 1);
+    }
+}
+
+/* Weights outside of layers: those of the first one go with it, the classifier's with its rank. */
+static void tell_ends(const tandem_model *part)
+{
+    const struct tnd_llama_shard *shard = part->shard;
+    const struct tnd_llama_range own = tnd_llama_own_layers(part);
+    const bool by_layers = tnd_llama_by_layers(part);
+    const bool is_first = !by_layers || (shard->before < 0 && own.end > own.begin);
+    const bool is_head = !by_layers || shard->rank == shard->head;
+    const tandem_tensor *const first[] = {part->token_embedding, part->positions, part->token_types,
+                                          part->embedding_norm, part->embedding_norm_b};
+    const tandem_tensor *const head[] = {part->output_norm, part->output_norm_b, part->output,
+                                         part->output_b};
+    for (size_t i = 0; is_first && i < sizeof(first) / sizeof(first[0]); i++) {
+        tell_tensor(part, first[i]);
+    }
+    for (size_t i = 0; is_head && i < sizeof(head) / sizeof(head[0]); i++) {
+        tell_tensor(part, head[i]);
+    }
+    tell_tensor(part, part->rope_factors);
+    tell_tensor(part, part->rope_long);
+}
+
+static enum tandem_status tell_reads(const tandem_model *whole,
+                                     const struct tandem_session_options *options,
+                                     enum tandem_division division, const double *shares,
+                                     tnd_llama_reads_fn tell, void *user,
+                                     struct tandem_error *error)
+{
+    enum { TENSORS = sizeof(struct tnd_llama_layer) / sizeof(tandem_tensor *) };
+    tandem_model *part;
+    LLAMA_TRY(shard_new(whole, options->communicator, division, options->has_whole_experts, shares,
+                        tell, user, &part, error));
+    const struct tnd_llama_range own = tnd_llama_own_layers(part);
+    tandem_tensor *const *all = (tandem_tensor *const *)(const void *)part->layers;
+    const bool takes_part = tnd_llama_takes_part(part);
+    for (int64_t i = own.begin * TENSORS; takes_part && i < own.end * TENSORS; i++) {
+        tell_tensor(part, all[i]);
+    }
+    if (takes_part) {
+        tell_ends(part);
+    }
+    tandem_model_free(part);
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_llama_shard_reads(const tandem_model *whole,
+                                         const struct tandem_session_options *options,
+                                         tnd_llama_reads_fn tell, void *user,
+                                         struct tandem_error *error)
+{
+    const bool is_mixed = options->division == TANDEM_DIVIDE_MIXED;
+    const double *of_layers =
+        is_mixed && options->layer_shares != NULL ? options->layer_shares : options->shares;
+    struct tandem_source_tensor tensor;
+    for (int i = 0; tandem_source_tensor_at(whole->source, i, &tensor); i++) {
+        tell(user, tensor.data,
+             tensor.bytes < TND_LLAMA_COMPARED ? tensor.bytes : TND_LLAMA_COMPARED, 0, 1);
+    }
+    if (is_mixed || options->division == TANDEM_DIVIDE_ROWS) {
+        LLAMA_TRY(
+            tell_reads(whole, options, TANDEM_DIVIDE_ROWS, options->shares, tell, user, error));
+    }
+    return is_mixed || options->division == TANDEM_DIVIDE_LAYERS
+               ? tell_reads(whole, options, TANDEM_DIVIDE_LAYERS, of_layers, tell, user, error)
+               : TANDEM_OK;
 }
 
 void tnd_llama_shard_free(struct tnd_llama_shard *shard)

@@ -13,6 +13,9 @@ struct tnd_llama_range {
     int64_t begin, end;
 };
 
+/** Tells of bytes that are read: `times` runs of `bytes` bytes, one `stride` behind the other. */
+typedef void (*tnd_llama_reads_fn)(void *user, const void *data, size_t bytes, size_t stride,
+                                   int64_t times);
 struct tnd_llama_shard;
 
 /** The user of a message's node. */
@@ -41,9 +44,12 @@ struct tnd_llama_shard {
     struct tnd_llama_range experts; /* of these the rows above */
     struct tnd_llama_range shared_hidden;
     struct tnd_llama_range vocabulary;
-    size_t *logit_bytes;  /* {count}: of one token, of each rank */
-    int64_t bytes;        /* of weights that are divided: those of this rank */
-    int64_t copied_bytes; /* of them, those that are columns, and so were copied */
+    size_t *logit_bytes;       /* {count}: of one token, of each rank */
+    int64_t bytes;             /* of weights that are divided: those of this rank */
+    int64_t copied_bytes;      /* of them, those that are columns, and so were copied */
+    struct tandem_error fault; /* of the first copy that failed */
+    tnd_llama_reads_fn tell;   /* what would be copied is told, and left out; NULL: it is copied */
+    void *tell_user;
 };
 
 /** A model of the shard of communicator's rank, by rows or by layers, over the same source; shares
@@ -54,6 +60,16 @@ enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communi
                                        enum tandem_division division, bool has_whole_experts,
                                        const double *shares, tandem_model **out_model,
                                        struct tandem_error *error);
+
+/** Bytes of each tensor that ranks compare before a session begins (ranks.c). */
+enum { TND_LLAMA_COMPARED = 64 };
+/** Tells all bytes of weights that this rank reads in a session of several ranks with these
+ *  options, those that are compared among them; none of them is read here. Errors: as
+ *  tnd_llama_shard_new. */
+enum tandem_status tnd_llama_shard_reads(const tandem_model *whole,
+                                         const struct tandem_session_options *options,
+                                         tnd_llama_reads_fn tell, void *user,
+                                         struct tandem_error *error);
 
 /** NULL is allowed. */
 void tnd_llama_shard_free(struct tnd_llama_shard *shard);

@@ -136,20 +136,25 @@ static enum tandem_status not_repeatable(const tandem_graph *graph,
     TND_ASSERT(failure->not_repeated_node >= 0 && failure->not_repeated_node < graph->n_nodes);
     const tandem_tensor *node = graph->nodes[failure->not_repeated_node];
     return tnd_error_set(error, why->status, why->where, why->got, why->limit,
-                         "%.150s; node %d (%s) has overwritten a leaf that was read before, so the "
-                         "graph cannot be repeated",
-                         why->text, failure->not_repeated_node, tandem_op_name(node->op));
+                         "%.150s; node %d (%s) has %s, so the graph cannot be repeated", why->text,
+                         failure->not_repeated_node, tandem_op_name(node->op),
+                         node->op == TANDEM_OP_CUSTOM ? "called a function of the program"
+                                                      : "overwritten a leaf that was read before");
 }
 
-/* Weights in a mapped file of which a part was gone: the results are those of zeros. */
+/* Weights in a mapped file of which a part was gone, or is not there: the results are those of
+ * zeros. */
 static enum tandem_status check_weights(const tandem_graph *graph, struct tandem_error *error)
 {
+    struct tandem_error why = {.text = ""};
     for (int i = 0; i < graph->n_nodes; i++) {
         const tandem_tensor *node = graph->nodes[i];
         for (int s = 0; s < node->n_src; s++) {
             const tandem_tensor *src = node->src[s];
-            if (src != NULL && src->data != NULL) {
-                TND_TRY(tnd_mapped_check(src->data, tandem_tensor_bytes(src), error));
+            if (src != NULL && src->data != NULL &&
+                tandem_mapped_check(src->data, tandem_tensor_bytes(src), &why) != TANDEM_OK) {
+                return tnd_error_set(error, why.status, src->name, why.got, why.limit,
+                                     "'%.64s' in %.180s", src->name, why.text);
             }
         }
     }

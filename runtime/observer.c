@@ -217,7 +217,7 @@ enum tandem_status tnd_observer_plan(tandem_runtime *runtime, const struct tnd_r
     enum tnd_plan_kind kind = TND_PLAN_BEST;
     int64_t tokens = 1;
     uint64_t key = 0;
-    if (has_choice(parts)) {
+    if (has_choice(parts) && !graph->runs_once) {
         uint64_t now_ns = parts->clock->now_ns(parts->clock);
         key = find_key(graph, n_threads, &tokens);
         if (!tnd_arms_choose(arms, key, tokens, now_ns, &kind)) {

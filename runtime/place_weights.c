@@ -82,21 +82,31 @@ static int64_t ask_memory(const struct tnd_runtime_parts *parts, int slot)
     return 0;
 }
 
+void tnd_runtime_fit_devices(const struct tnd_runtime_parts *parts,
+                             struct tnd_fit_options *io_options, uint8_t out_slots[TND_MAX_SLOTS])
+{
+    const struct tnd_registry *registry = parts->registry;
+    const int n = tnd_place_devices(registry, out_slots);
+    io_options->n_devices = n < TND_FIT_SIDES ? n : TND_FIT_SIDES - 1;
+    for (int side = 1; side <= io_options->n_devices; side++) {
+        const int slot = out_slots[side - 1];
+        const uint64_t budget = tnd_backend_weight_budget(tnd_registry_backend(registry, slot));
+        int64_t bytes = io_options->memory[side];
+        io_options->budget[side] = budget < INT64_MAX ? (int64_t)budget : INT64_MAX;
+        bytes = bytes > 0 ? bytes : ask_memory(parts, slot);
+        io_options->memory[side] = bytes > 0 || budget == 0 ? bytes : INT64_MAX;
+        io_options->devices[side] = tnd_registry_name(registry, slot);
+    }
+}
+
 static enum tandem_status find_devices(struct placing *p, struct tandem_error *error)
 {
-    const struct tnd_registry *registry = p->parts.registry;
-    int n = tnd_place_devices(registry, p->slots);
-    p->fit.n_devices = n < TND_FIT_SIDES ? n : TND_FIT_SIDES - 1;
+    for (int side = 1; side < TND_FIT_SIDES && side <= p->options.n_device_memory; side++) {
+        p->fit.memory[side] = p->options.device_memory[side - 1];
+    }
+    tnd_runtime_fit_devices(&p->parts, &p->fit, p->slots);
     for (int side = 1; side <= p->fit.n_devices; side++) {
-        int slot = p->slots[side - 1];
-        bool is_given = side <= p->options.n_device_memory;
-        int64_t bytes = is_given ? p->options.device_memory[side - 1] : 0;
-        uint64_t budget = tnd_backend_weight_budget(tnd_registry_backend(registry, slot));
-        p->fit.budget[side] = budget < INT64_MAX ? (int64_t)budget : INT64_MAX;
-        bytes = bytes > 0 ? bytes : ask_memory(&p->parts, slot);
-        bytes = bytes > 0 || budget == 0 ? bytes : INT64_MAX; /* the budget alone is known */
-        p->fit.devices[side] = tnd_registry_name(registry, slot);
-        p->fit.memory[side] = bytes;
+        const int64_t bytes = p->fit.memory[side];
         if (bytes <= 0 && p->options.only_if_needed) {
             p->fit.n_devices = 0; /* nobody can say whether it is */
             return TANDEM_OK;
@@ -357,6 +367,7 @@ static enum tandem_status decide(tandem_runtime *runtime, struct placing *p,
     p->fit.error_bound = p->parts.error_bound;
     p->fit.n_threads = tnd_planner_limit(p->parts.planner, tandem_runtime_threads(runtime));
     p->fit.n_used = p->options.n_used;
+    p->fit.returns_to_host = p->options.returns_to_host;
     p->fit.prompt_tokens = p->options.prompt_tokens;
     p->fit.context = p->options.context;
     p->fit.cache_type = p->options.cache_type;

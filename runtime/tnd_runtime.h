@@ -7,6 +7,7 @@
 #include "sched/topology.h"
 #include "sched/trace.h"
 #include "tandem/runtime.h"
+#include "tune/fit_model.h"
 #include "tune/planner.h"
 
 struct tnd_runtime_parts {
@@ -33,6 +34,10 @@ void tnd_runtime_set_quota_files(tandem_runtime *runtime, const char *root, cons
 /** A copy of the table in use, which the caller owns; NULL when there is none. Errors: MEMORY. */
 enum tandem_status tnd_runtime_copy_table(tandem_runtime *runtime, tandem_table **out_table,
                                           struct tandem_error *error);
+/** Fills in the devices of a runtime with memory of their own: names, slots, and what they have for
+ *  weights; memory[side] that is not 0 stays. 0 afterwards: nobody knows it. */
+void tnd_runtime_fit_devices(const struct tnd_runtime_parts *parts,
+                             struct tnd_fit_options *io_options, uint8_t out_slots[TND_MAX_SLOTS]);
 /** Whether a public call may use the runtime: ARGUMENT for NULL, STATE in a child of the process
  *  that opened it, where locks may be held by threads that do not exist. */
 enum tandem_status tnd_runtime_check(const tandem_runtime *runtime, const char *call,

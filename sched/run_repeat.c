@@ -56,6 +56,12 @@ bool tnd_run_can_repeat(const struct tnd_run *run, int *out_node)
         const struct tandem_tensor *node = tnd_run_item_of(run, step)->tensor;
         uintptr_t begin = 0;
         uintptr_t end = 0;
+        const bool is_function =
+            run->graph->runs_once && node->op == TANDEM_OP_CUSTOM && i < run->n_begun;
+        if (step->kind == TND_STEP_WORK && is_function) {
+            *out_node = tnd_run_item_of(run, step)->node;
+            return false;
+        }
         if (step->kind == TND_STEP_WORK && may_have && leaf_bytes(run, node, &begin, &end) &&
             is_read(run, step->item, begin, end)) {
             *out_node = tnd_run_item_of(run, step)->node;

@@ -175,6 +175,8 @@ grep -q '"ranks": 4, .*"layers": .*"division": "mixed", "prompt_batch": [0-9]*, 
     bad "fit, mixed: $(cat "$work/out")"
 "$build/tandem-llama" fit 8B --machines bench-data/clusters-computed/home-wifi.json >"$work/out" 2>&1
 grep -q '^Batches of .* by layers; the first one generates tokens alone' "$work/out" && good || bad "fit, one generates: $(cat "$work/out")"
+"$build/tandem-llama" fit 70B --machines bench-data/clusters-computed/home-gpus.json >"$work/out" 2>&1
+grep -q '^large .* GiB of it on cuda' "$work/out" && grep -q '^large without its cuda ' "$work/out" && good || bad "fit, devices: $(cat "$work/out")"
 said=$("$build/tandem-llama" fit 70B --machines bench-data/clusters-computed/home-wifi.json --divide heads 2>&1)
 [ $? -eq 1 ] && [[ $said == *"'heads': expected rows, layers or mixed"* ]] && good || bad "fit, divide heads: $said"
 said=$("$build/tandem-llama" fit 8B --machines "$work/none.json" 2>&1)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: cluster_files.sh BUILD
-# Ranks without the model file: rank 0 sends it once, into a cache that is checked. What may go wrong with that. And
-# commands of several ranks: compare, saved texts, drafts, Ctrl-C. The last line is "N passed, N failed, N skipped".
+# Ranks without the model file: rank 0 sends their part of it once, into a cache that is checked. What may go wrong with
+# that. And commands of several ranks: compare, saved texts, drafts, Ctrl-C. The last line is "N passed, N failed, N skipped".
 set -u
 cd "$(dirname "$0")/.."
 build=$(cd "${1:-build/release}" && pwd)
@@ -31,63 +31,158 @@ start() { # MPI ARGS... of its launcher
     mpich) timeout --kill-after=5 60 mpirun.mpich "$@" ;;
     esac
 }
-# Rank 0 in folder one, ranks 1 and 2 in folder two: a model's relative path is there, or it is not.
+# Rank 0 in folder one, the others in folder two: a model's relative path is there, or it is not.
+others=2
+tell() { # MPI ARGS... of tandem-llama
+    local mpi=$1
+    shift
+    (cd "$work/one" && start "$mpi" -np 1 -wdir "$work/one" "$build/tandem-llama" "$@" : \
+        -np "$others" -wdir "$work/two" "$build/tandem-llama" "$@")
+}
 bench() { # MPI MODEL OPTIONS...
     local mpi=$1 model=$2
     shift 2
-    local command=("$build/tandem-llama" bench "$model" --prompt 16 --gen 4 --repeat 1 --threads 1 --output csv "$@")
-    (cd "$work/one" && start "$mpi" -np 1 -wdir "$work/one" "${command[@]}" : -np 2 -wdir "$work/two" "${command[@]}")
+    tell "$mpi" bench "$model" --prompt 16 --gen 4 --repeat 1 --threads 1 --output csv "$@"
 }
+data=${TANDEM_TEST_DATA:-../shared/data}/llama
 mkdir -p "$work/one" "$work/two" "$work/cache"
+[ ! -e "$data/stories260K.bin" ] || "$build/tandem-llama" convert "$data/stories260K.bin" "$work/one/stories.gguf" -q -t "$data/tok512.bin" || exit 1
+[ ! -e "$data/stories260K.bin" ] || env -u TANDEM_TABLE "$build/mulmat-tune" bench --model "$work/one/stories.gguf" -m 1,8,512 --threads 1 --profile cpu -q -y \
+    -f "$work/own.json" >"$work/out" 2>&1 || exit 1
 models=$work/cache/tandem/models
 "$build/tandem-llama" synth "$work/one/m.gguf" -q --shape 192,640,3,6,3,320 --type q4_0 || exit 1
+"$build/tandem-llama" synth "$work/one/experts.gguf" -q --shape 192,256,3,6,3,320,8,2 --type q4_0 || exit 1
 
+copy() { echo "$models"/*-m.gguf.part; }
+# What the copy has is what the file has, but for the mark in its version; the rest are zeros.
+holds() { [ "$(cmp -l "$work/one/m.gguf" "$(copy)" | awk '$3 != 0 && $1 != 8' | wc -l)" = 0 ]; }
+sent() { sed -nE 's|.*m.gguf: ([0-9.]+) of .*go to rank.*|\1|p' "$work/err" | awk '{ all += $1 } END { print all + 0 }'; }
+refetched() { # OPTIONS OF BENCH...: the copy is mended, and serves
+    bench "$mpi" m.gguf "$@" >"$work/out" 2>"$work/err" && grep -q 'go to rank' "$work/err" && holds &&
+        bench "$mpi" m.gguf "$@" >"$work/out" 2>"$work/err" && ! grep -q 'go to rank\|note:' "$work/err"
+}
 for mpi in $mpis; do
+    # Each way to divide a model: what a rank needs comes once, and another plan adds what it lacks.
+    for way in rows layers mixed "mixed --layer-shares 0,2,1" "mixed --layer-shares 1,1,1 --shares 1,0,0" "rows --shares 1,0,3" "layers --shares 0,0,1"; do
+        [[ $way == *0,2,1 ]] && way+=" --shares 3,2,1"
+        rm -rf "$models"
+        # shellcheck disable=SC2086
+        bench "$mpi" m.gguf --divide $way >"$work/out" 2>"$work/err" && [ "$(grep -c '^generation,4' "$work/out")" = 1 ] && holds &&
+            grep -q 'copy of rank 1 on' "$work/err" && ! cmp -s "$work/one/m.gguf" "$(copy)" && good || bad "sent, $way, $mpi: $(tail -5 "$work/err")"
+        # shellcheck disable=SC2086
+        bench "$mpi" m.gguf --divide $way >"$work/out" 2>"$work/err" && [ "$(sent)" = 0 ] && good || bad "sent again, $way, $mpi: $(tail -5 "$work/err")"
+    done
     rm -rf "$models"
-    bench "$mpi" m.gguf >"$work/out" 2>"$work/err" && [ "$(grep -c '^generation,4' "$work/out")" = 1 ] &&
-        [ "$(grep -c 'go to rank' "$work/err")" = 1 ] && cmp -s "$work/one/m.gguf" "$models"/*-m.gguf && good ||
-        bad "sent, $mpi: $(tail -5 "$work/err")"
-    bench "$mpi" m.gguf >"$work/out" 2>"$work/err" && ! grep -q 'go to rank' "$work/err" && good ||
-        bad "sent again, $mpi: $(tail -5 "$work/err")"
+    bench "$mpi" m.gguf --divide layers --shares 2,1,0 >"$work/out" 2>"$work/err"
+    first=$(sent)
+    bench "$mpi" m.gguf --divide layers --shares 0,1,0 >"$work/out" 2>"$work/err" &&
+        awk "BEGIN { exit !($(sent) > 0 && $(sent) + $first < 1) }" && holds && good ||
+        bad "another plan, $mpi: $first, then $(sent): $(tail -5 "$work/err")"
+    "$build/tandem-llama" inspect "$(copy)" >"$work/out" 2>"$work/err"
+    [ $? -ne 0 ] && grep -q 'is the part of a model that a rank' "$work/err" && good || bad "a part alone, $mpi: $(tail -5 "$work/err")"
 
-    # One byte of the copy has changed.
-    printf X | dd of="$(echo "$models"/*-m.gguf)" bs=1 seek=300000 conv=notrunc 2>/dev/null
-    bench "$mpi" m.gguf >"$work/out" 2>"$work/err" && grep -q 'does not hold what was written into it' "$work/err" &&
-        cmp -s "$work/one/m.gguf" "$models"/*-m.gguf && good || bad "a changed copy, $mpi: $(tail -5 "$work/err")"
+    # One byte has changed; the copy is cut short, the record damaged, cut short, or gone with the copy.
+    at=$(od -An -v -tu1 -w1 -j 200000 "$(copy)" | awk '$1 != 0 { print 200000 + NR - 1; exit }')
+    printf '\0' | dd of="$(copy)" bs=1 seek="$at" conv=notrunc 2>/dev/null
+    bench "$mpi" m.gguf --divide layers >"$work/out" 2>"$work/err" && grep -q 'do not hold what was written into them' "$work/err" && holds &&
+        good || bad "a changed copy, $mpi: $(tail -5 "$work/err")"
+    truncate -s 300000 "$(copy)"
+    refetched --divide layers && good || bad "a copy cut short, $mpi: $(tail -5 "$work/err")"
+    printf X | dd of="$(copy).record" bs=1 seek=40 conv=notrunc 2>/dev/null
+    bench "$mpi" m.gguf --divide layers >"$work/out" 2>"$work/err" && grep -q 'the record of .* is damaged' "$work/err" && holds && good ||
+        bad "a damaged record, $mpi: $(tail -5 "$work/err")"
+    truncate -s 30 "$(copy).record"
+    refetched --divide layers && good || bad "a record cut short, $mpi: $(tail -5 "$work/err")"
+    rm "$(copy)"
+    refetched --divide layers && good || bad "a copy that is gone, $mpi: $(tail -5 "$work/err")"
+
+    # What is not ours stays as it is: a file without a record, a record of others, a link.
+    name=$(basename "$(copy)" .part)
+    for what in file record link; do
+        rm -rf "$models"
+        mkdir -p "$models"
+        echo mine >"$work/mine"
+        case $what in
+        file) cp "$work/mine" "$models/$name.part" ;;
+        record) cp "$work/mine" "$models/$name.part.record" ;;
+        link) ln -s "$work/mine" "$models/$name.part" ;;
+        esac
+        bench "$mpi" m.gguf >"$work/out" 2>"$work/err" && grep -q 'is not a copy of ours' "$work/err" && cmp -s "$work/mine" "$models/$name".part* &&
+            [ "$(cat "$work/mine")" = mine ] && [ "$(find "$models" -name '*.1-m.gguf.part' | wc -l)" = 1 ] && good ||
+            bad "not ours, $what, $mpi: $(ls -l "$models"; tail -5 "$work/err")"
+    done
 
     # Another file of the same name.
+    rm -rf "$models"
+    bench "$mpi" m.gguf >"$work/out" 2>"$work/err"
     "$build/tandem-llama" synth "$work/one/m.gguf" -q -y --shape 128,256,2,4,2,320 --type q8_0
-    bench "$mpi" m.gguf >"$work/out" 2>"$work/err" && [ "$(find "$models" -name '*-m.gguf' | wc -l)" = 2 ] && good ||
+    bench "$mpi" m.gguf >"$work/out" 2>"$work/err" && [ "$(find "$models" -name '*-m.gguf.part' | wc -l)" = 2 ] && good ||
         bad "another file, $mpi: $(tail -5 "$work/err")"
     "$build/tandem-llama" synth "$work/one/m.gguf" -q -y --shape 192,640,3,6,3,320 --type q4_0
 
-    # What an interrupted transfer has left goes; what a running one writes stays.
-    rm -rf "$models"
-    mkdir -p "$models"
-    name=$(cd "$work/one" && bench "$mpi" m.gguf >/dev/null 2>&1; ls "$models")
-    rm "$models/$name"
-    : >"$models/$name.part-dead00"
-    : >"$models/$name.part-alive0"
-    flock "$models/$name.part-alive0" sleep 60 &
-    locked=$!
-    for _ in $(seq 50); do
-        flock -n "$models/$name.part-alive0" true || break
-        sleep 0.1
+    # Whole: another type of weights, and files that are read in place of mapped.
+    for option in --type=q8_0 ""; do
+        rm -rf "$models"
+        TANDEM_MAP=${option:-copy} bench "$mpi" m.gguf ${option:+"$option"} >"$work/out" 2>"$work/err" &&
+            [ "$(cmp -l "$work/one/m.gguf" "$(copy)" | wc -l)" = 1 ] && good || bad "whole, $option, $mpi: $(tail -5 "$work/err")"
     done
-    bench "$mpi" m.gguf >"$work/out" 2>"$work/err" && [ ! -e "$models/$name.part-dead00" ] && [ -e "$models/$name.part-alive0" ] && good ||
-        bad "left-overs, $mpi: $(ls "$models"; tail -5 "$work/err")"
-    pkill -P "$locked"
-    kill "$locked" 2>/dev/null
-    wait "$locked" 2>/dev/null
 
-    # Two jobs at once.
+    # Two jobs at once, of two plans.
     rm -rf "$models"
     bench "$mpi" m.gguf >"$work/out" 2>"$work/err" &
     other=$!
-    bench "$mpi" m.gguf >"$work/out2" 2>"$work/err2"
+    bench "$mpi" m.gguf --divide layers >"$work/out2" 2>"$work/err2"
     code=$?
-    wait "$other" && [ $code -eq 0 ] && cmp -s "$work/one/m.gguf" "$models"/*-m.gguf && [ "$(find "$models" -type f | wc -l)" = 1 ] && good ||
+    wait "$other" && [ $code -eq 0 ] && holds && [ "$(find "$models" -type f | wc -l)" = 2 ] && good ||
         bad "two at once, $mpi: $(ls "$models"; tail -n 5 "$work/err" "$work/err2")"
+
+    # The text of ranks that all have the file; a tokenizer and a model of another format come whole.
+    if [ -e "$data/stories260K.bin" ]; then
+        cp "$data/stories260K.bin" "$data/tok512.bin" "$work/one"
+        for model in stories.gguf "stories260K.bin -t tok512.bin"; do
+            for way in rows layers mixed; do
+                # shellcheck disable=SC2086
+                want=$(cd "$work/one" && start "$mpi" -np 3 "$build/tandem-llama" run $model -p Zoo -n 40 --temp 0 --threads 1 --divide $way 2>"$work/err")
+                # shellcheck disable=SC2086
+                got=$(tell "$mpi" run $model -p Zoo -n 40 --temp 0 --threads 1 --divide $way 2>"$work/err")
+                [ -n "$want" ] && [ "$got" = "$want" ] && good || bad "text, $model, $way, $mpi: $got, expected $want; $(tail -5 "$work/err")"
+            done
+        done
+        cmp -s "$work/one/tok512.bin" "$models"/*-tok512.bin && cmp -s "$work/one/stories260K.bin" "$models"/*-stories260K.bin && good ||
+            bad "whole files, $mpi: $(ls "$models")"
+        printf X | dd of="$(echo "$models"/*-stories260K.bin)" bs=1 seek=300000 conv=notrunc 2>/dev/null
+        tell "$mpi" run stories260K.bin -t tok512.bin -p Zoo -n 4 --threads 1 >"$work/out" 2>"$work/err"
+        [ $? -eq 0 ] && grep -q 'do not hold what was written into them' "$work/err" && cmp -s "$work/one/stories260K.bin" "$models"/*-stories260K.bin &&
+            good || bad "a changed whole file, $mpi: $(ls "$models"; tail -5 "$work/err")"
+        # Other numbers of ranks, at a copy of other parts.
+        rm -rf "$models"
+        before=0
+        for others in 3 1 2; do
+            for way in layers rows; do
+                # shellcheck disable=SC2086
+                got=$(tell "$mpi" run stories.gguf -p Zoo -n 40 --temp 0 --threads 1 --divide $way 2>"$work/err")
+                now=$(sed -nE 's/.*the copy of rank 1 on .* has ([0-9.]+) of.*/\1/p' "$work/err")
+                [ "$got" = "$want" ] && awk "BEGIN { exit !($now >= $before) }" && good || bad "$others others, $way, $mpi: $got; $(tail -5 "$work/err")"
+                before=$now
+            done
+        done
+        # A plan by which a rank without the file computes alone: it needs all of it.
+        rm -rf "$models"
+        name=$(sed -n 's/^3 ranks (\(.*\)):.*/\1/p' "$work/err")
+        links="\"links\": [{\"kind\": \"message\", \"transport\": \"$name\", \"ranks\": 2, \"from\": \"a\", \"to\": \"b\",
+            \"samples\": [{\"bytes\": 8, \"median_us\": 100000, \"spread_us\": 0, \"count\": 1, \"when\": 0}]}]"
+        awk -v links="$links" '/"checksum/ { if (!said++) print links; next } { print }' "$work/own.json" >"$work/two/table.json"
+        sed 's/"median_us": /&9999/g' "$work/two/table.json" >"$work/one/table.json" # slow
+        got=$(tell "$mpi" run stories.gguf -p Zoo -n 40 --temp 0 --threads 1 --table table.json 2>"$work/err")
+        [ "$got" = "$want" ] && [ "$(grep -c 'plan: 1 of 3 ranks (rank 1 on' "$work/err")" = 1 ] && grep -q 'copy of rank 1 on .* has 1.0 of 1.0 MiB' "$work/err" &&
+            good || bad "alone without the file, $mpi: $got; $(tail -5 "$work/err")"
+    fi
+
+    # Experts, by rows of each and whole.
+    for experts in rows whole; do
+        bench "$mpi" experts.gguf --experts "$experts" >"$work/out" 2>"$work/err" && [ "$(grep -c '^generation,4' "$work/out")" = 1 ] && good ||
+            bad "experts, $experts, $mpi: $(tail -5 "$work/err")"
+    done
 
     # What cannot be: one line, with the rank.
     mkdir -p "$work/one/folder"
@@ -100,8 +195,12 @@ for mpi in $mpis; do
     mkdir -p "$work/small"
     if mount -t tmpfs -o size=200k tmpfs "$work/small" 2>/dev/null; then
         bench "$mpi" m.gguf --model-cache "$work/small" >"$work/out" 2>"$work/err"
-        [ $? -ne 0 ] && [ "$(grep -c 'tandem-llama: rank 1 on .* are free for a copy' "$work/err")" = 1 ] && [ -z "$(ls -A "$work/small")" ] && good ||
+        [ $? -ne 0 ] && [ "$(grep -c 'tandem-llama: rank 1 on .* are free for .* more of' "$work/err")" = 1 ] && good ||
             bad "a full disk, $mpi: $(ls -l "$work/small"; tail -5 "$work/err")"
+        # Parts of two ranks in the same pages take no more than the file does.
+        mount -o "remount,size=$(($(stat -c %s "$work/one/m.gguf") / 1024 + 64))k" "$work/small"
+        bench "$mpi" m.gguf --divide rows --model-cache "$work/small" >"$work/out" 2>"$work/err" && good ||
+            bad "a disk with room for the file, $mpi: $(ls -l "$work/small"; tail -5 "$work/err")"
         umount "$work/small"
     else
         skip "a small file system cannot be mounted here"
@@ -119,7 +218,6 @@ await() { # TENTHS CONDITION...
     return 1
 }
 nothing_left() { [ -z "$(ours)" ]; }
-data=${TANDEM_TEST_DATA:-../shared/data}/llama
 trained=("$data/stories260K.bin" -t "$data/tok512.bin" --threads 1)
 for mpi in $mpis; do
     [ -e "$data/stories260K.bin" ] || { skip "no trained model"; break; }

@@ -14,6 +14,8 @@ extern CU_SuiteInfo suites_cluster_phases[];
 extern CU_SuiteInfo suites_cluster_choices[];
 extern CU_SuiteInfo suites_cluster_flights[];
 extern CU_SuiteInfo suites_cluster_states[];
+extern CU_SuiteInfo suites_cluster_parts[];
+extern CU_SuiteInfo suites_cluster_devices[];
 
 enum { MOST = 40000 };
 
@@ -421,5 +423,5 @@ int main(int argc, char **argv)
     return tnd_suites_run(argc, argv, suites_cluster, suites_cluster_models,
                           suites_cluster_architectures, suites_cluster_phases,
                           suites_cluster_choices, suites_cluster_flights, suites_cluster_states,
-                          NULL);
+                          suites_cluster_parts, suites_cluster_devices, NULL);
 }

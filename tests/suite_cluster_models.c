@@ -612,8 +612,7 @@ static enum tandem_status ask_for_too_much(const struct job *job, tandem_session
     struct tandem_draft_options draft = TANDEM_DRAFT_OPTIONS_INIT;
     (void)error;
     const bool is_right =
-        tandem_session_set_draft(session, &draft, NULL) == TANDEM_E_UNSUPPORTED_BUILD &&
-        tandem_session_place(session, NULL, NULL) == TANDEM_E_UNSUPPORTED_BUILD;
+        tandem_session_set_draft(session, &draft, NULL) == TANDEM_E_UNSUPPORTED_BUILD;
     tandem_session_set_cancel(session, yes, NULL);
     return is_right && tandem_session_decode(session, job->tokens, 2, 0, NULL) == TANDEM_E_CANCELLED
                ? TANDEM_OK

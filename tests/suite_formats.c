@@ -37,6 +37,7 @@ extern CU_SuiteInfo suites_formats_vocab[];
 extern CU_SuiteInfo suites_formats_wordpiece[];
 extern CU_SuiteInfo suites_formats_experts[];
 extern CU_SuiteInfo suites_formats_quantized[];
+extern CU_SuiteInfo suites_formats_partial[];
 
 int main(int argc, char **argv)
 {
@@ -52,5 +53,5 @@ int main(int argc, char **argv)
         suites_formats_onnx_attention, suites_formats_onnx_microsoft, suites_formats_onnx_reader,
         suites_formats_onnx_recurrent, suites_formats_onnx_reduce, suites_formats_onnx_shape,
         suites_formats_onnx_rules, suites_formats_template, suites_formats_architectures,
-        suites_formats_quantized, suites_formats_parts, NULL);
+        suites_formats_quantized, suites_formats_parts, suites_formats_partial, NULL);
 }

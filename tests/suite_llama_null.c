@@ -71,6 +71,7 @@ static const struct row rows[] = {
     REFUSES(tandem_source_save_gguf, "SWqe"),
     LIVES(tandem_graph_new, "C"),
     LIVES(tandem_graph_add, "GX"),
+    LIVES(tandem_graph_set_runs_once, "G"),
     REFUSES(tandem_graph_finish, "Ge"),
     LIVES(tandem_graph_node_count, "G"),
     LIVES(tandem_graph_node, "Gn"),
@@ -426,6 +427,7 @@ static const char *const others[] = {
     "tandem_token_stream_begin",
     "tandem_guard_mapped_files",
     "tandem_mapped_files_status",
+    "tandem_mapped_check",
     "tandem_communicator_launched",
     "tandem_communicator_set_limit",
 };
@@ -631,6 +633,7 @@ static void every_public_function_refuses_null_where_a_pointer_is_needed(void)
     }
     (void)tandem_token_stream_begin(NULL, true);
     check_ok(tandem_mapped_files_status(NULL));
+    check_ok(tandem_mapped_check(NULL, SIZE_MAX, NULL)); /* any address, and that is in no file */
     close_valid();
 }
 

@@ -6,6 +6,7 @@
 extern CU_SuiteInfo suites_report_advise[];
 extern CU_SuiteInfo suites_report_analyze[];
 extern CU_SuiteInfo suites_report_args[];
+extern CU_SuiteInfo suites_report_copies[];
 extern CU_SuiteInfo suites_report_html[];
 extern CU_SuiteInfo suites_report_replay[];
 extern CU_SuiteInfo suites_report_health[];
@@ -32,8 +33,8 @@ struct tnd_text tune_analyze(const tandem_table *table, const struct tnd_analyze
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_report_advise, suites_report_analyze,
-                          suites_report_args, suites_report_html, suites_report_replay,
-                          suites_report_health, suites_report_lanes, suites_report_left_out,
-                          suites_report_links, suites_report_machines, suites_report_oracle,
-                          suites_report_picture, NULL);
+                          suites_report_args, suites_report_copies, suites_report_html,
+                          suites_report_replay, suites_report_health, suites_report_lanes,
+                          suites_report_left_out, suites_report_links, suites_report_machines,
+                          suites_report_oracle, suites_report_picture, NULL);
 }

@@ -95,8 +95,8 @@ static void a_plan_says_who_computes_what_and_who_is_left_out(void)
     for (int r = 0; r < 2; r++) {
         strcpy(cluster.ranks[r].name, r == 0 ? "desk" : "lap");
         for (int p = 0; p < TND_CLUSTER_POINTS; p++) {
-            cluster.ranks[r].curves[TND_FIT_PROMPT][TND_FIT_FFN].us[p] = 1000.0 * p;
-            cluster.ranks[r].curves[TND_FIT_GENERATION][TND_FIT_FFN].us[p] = 100.0 * p;
+            cluster.ranks[r].prices[0].curves[TND_FIT_PROMPT][TND_FIT_FFN].us[p] = 1000.0 * p;
+            cluster.ranks[r].prices[0].curves[TND_FIT_GENERATION][TND_FIT_FFN].us[p] = 100.0 * p;
         }
     }
     cluster.ranks[1].memory = INT64_C(1) << 29;

@@ -74,7 +74,7 @@ static void a_computation_on_a_file_cut_short_fails_and_names_it(void)
                      TANDEM_E_FILE, "cut.bin", &error);
         check_status(tandem_runtime_compute(product.runtime, product.graph, NULL, NULL, &error),
                      TANDEM_E_FILE, "gone", &error);       /* nothing is kept of the zeros */
-        check_ok(tnd_mapped_check(file.data, 4096, NULL)); /* this part is there */
+        check_ok(tandem_mapped_check(file.data, 4096, NULL)); /* this part is there */
         check_status(tandem_mapped_files_status(&error), TANDEM_E_FILE, "cut.bin", &error);
         product_free(&product);
         tnd_file_close(&file);

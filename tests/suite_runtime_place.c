@@ -6,6 +6,7 @@
 
 #include "backends/sim/sim.h"
 #include "runtime/tnd_runtime.h"
+#include "sched/plan.h"
 #include "tandem/tandem.h"
 #include "tests/support.h"
 #include "tests/support_tune.h"
@@ -207,6 +208,32 @@ static void other_operations_leave_weights_where_they_are(void)
     tandem_plan_free(plan);
 }
 
+static enum tandem_status nothing(void *user, const tandem_tensor *node, int64_t begin, int64_t end)
+{
+    (void)user;
+    (void)node;
+    (void)begin;
+    (void)end;
+    return TANDEM_OK;
+}
+
+/* A rank's messages must not be sent twice: no run with them is given up for another plan. */
+static void graphs_that_run_once_are_not_compared(void)
+{
+    const int64_t ne[] = {WIDTH, TOKENS};
+    tandem_tensor *src[] = {result};
+    tandem_graph *with = tandem_graph_new(context);
+    tandem_graph_add(with, tandem_custom(context, 2, ne, src, 1, 1, nothing, NULL));
+    tandem_graph_set_runs_once(with);
+    check_ok(tandem_graph_finish(with, NULL));
+    for (int i = 0; i < 2; i++) {
+        tandem_plan *plan = NULL;
+        check_ok(tandem_runtime_plan(runtime, i == 0 ? graph : with, &plan, NULL));
+        CU_ASSERT_EQUAL(plan->observed_key != 0, i == 0);
+        tandem_plan_free(plan);
+    }
+}
+
 static void a_device_says_how_much_of_it_is_for_weights(void)
 {
     struct tandem_place_info info = TANDEM_PLACE_INFO_INIT;
@@ -268,6 +295,7 @@ static void placing_says_what_is_wrong(void)
 }
 
 static CU_TestInfo tests[] = {
+    {"graphs that run once are not compared", graphs_that_run_once_are_not_compared},
     {"a device keeps the weights that are placed on it",
      a_device_keeps_the_weights_that_are_placed_on_it},
     {"other weights may be anywhere", other_weights_may_be_anywhere},

@@ -20,12 +20,21 @@ struct drawn {
 
 static const double mixed[TND_FIT_PHASES] = {1, TND_FIT_ANSWER_TOKENS};
 
+/* Adds to a curve: at no share, and what all of it takes beyond that. */
+static void draw_line(struct tnd_cluster_curve *io_curve, double at_none, double all)
+{
+    for (int p = 0; p < TND_CLUSTER_POINTS; p++) {
+        io_curve->us[p] += at_none + all * p / (TND_CLUSTER_POINTS - 1);
+    }
+}
+
 /* Parts of a rank of so many times the speed of another one, and a fixed cost. */
 static void draw_rank(struct tnd_test_rng *rng, const struct tnd_cluster_model *model,
                       struct tnd_cluster_rank *out)
 {
     const double speed = (double)tnd_test_rng_int(rng, 10, 160) / 40;
     const double fixed_us = (double)tnd_test_rng_int(rng, 0, 300);
+    struct tnd_cluster_prices *cpu = &out->prices[0];
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
         for (int part = 0; part < TND_FIT_PARTS; part++) {
             const double whole_us = model->units[part] == 0 ? 0
@@ -34,14 +43,52 @@ static void draw_rank(struct tnd_test_rng *rng, const struct tnd_cluster_model *
                                         : (double)tnd_test_rng_int(rng, 3000, 30000);
             for (int p = 0; p < TND_CLUSTER_POINTS; p++) {
                 const double share = (double)p / (TND_CLUSTER_POINTS - 1);
-                out->curves[phase][part].us[p] = (whole_us * share + fixed_us) / speed;
-                out->curves[phase][part].error_us[p] = 0.1 * out->curves[phase][part].us[p];
+                cpu->curves[phase][part].us[p] = (whole_us * share + fixed_us) / speed;
+                cpu->curves[phase][part].error_us[p] = 0.1 * cpu->curves[phase][part].us[p];
             }
-            if (part != TND_FIT_EMBEDDING && part != TND_FIT_OUTPUT) {
-                const double us = out->curves[phase][part].us[TND_CLUSTER_POINTS - 1];
-                out->layers_us[phase] += phase == TND_FIT_PROMPT ? 1.1 * us : us;
+            const double us = cpu->curves[phase][part].us[TND_CLUSTER_POINTS - 1];
+            const double more = phase == TND_FIT_PROMPT ? 1.1 : 1;
+            if (part != TND_FIT_EMBEDDING) {
+                draw_line(part == TND_FIT_OUTPUT ? &cpu->head[phase] : &cpu->layers[phase],
+                          part == TND_FIT_OUTPUT ? us : 0, part == TND_FIT_OUTPUT ? 0 : more * us);
             }
         }
+    }
+}
+
+/* Shares of a curve up to `held` take so much less. */
+static void speed_up(struct tnd_cluster_curve *io_curve, double held, double faster,
+                     double moved_us)
+{
+    for (int p = 1; p < TND_CLUSTER_POINTS; p++) {
+        const double share = (double)p / (TND_CLUSTER_POINTS - 1);
+        const double on = fmin(held, share) / share;
+        const double us = io_curve->us[p] * (1 - on + on / faster) + moved_us;
+        io_curve->us[p] = fmin(us, io_curve->us[p]);
+    }
+}
+
+/* A device that has room for a tenth to one and a half of all, and is up to 20 times as fast. */
+static void draw_device(struct tnd_test_rng *rng, const struct tnd_cluster_model *model, double all,
+                        struct tnd_cluster_rank *out)
+{
+    const double held = (double)tnd_test_rng_int(rng, 10, 150) / 100;
+    const double faster = (double)tnd_test_rng_int(rng, 15, 200) / 10;
+    const double moved_us = (double)tnd_test_rng_int(rng, 0, 500);
+    struct tnd_cluster_prices *prices = &out->prices[1];
+    *prices = out->prices[0];
+    out->has_device = true;
+    out->device_memory = (int64_t)(held * all);
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        for (int part = TND_FIT_ATTENTION; part <= TND_FIT_OUTPUT; part++) {
+            speed_up(&prices->curves[phase][part], held, faster, moved_us);
+        }
+        speed_up(&prices->layers[phase], held, faster, moved_us);
+    }
+    for (int p = 0; p < TND_CLUSTER_POINTS; p++) {
+        const double share = fmin(held, (double)p / (TND_CLUSTER_POINTS - 1));
+        prices->rows_placed[p] = share * all;
+        prices->layers_placed[p] = share * (all - (double)model->bytes[TND_FIT_OUTPUT]);
     }
 }
 
@@ -201,15 +248,34 @@ static double best_of_both(const struct tnd_cluster *cluster, int n)
     return best_us;
 }
 
-static void a_plan_is_near_the_best_of_all_plans(void)
+/* Some ranks get a device. Returns how many. */
+static int draw_devices(struct tnd_test_rng *rng, struct drawn *drawn)
+{
+    double all = 0;
+    int n = 0;
+    for (int part = 0; part < TND_FIT_PARTS; part++) {
+        all += (double)drawn->cluster.model.bytes[part];
+    }
+    for (int i = 0; i < drawn->cluster.n; i++) {
+        if (tnd_test_rng_int(rng, 0, 1) == 0) {
+            draw_device(rng, &drawn->cluster.model, all, &drawn->ranks[i]);
+            n++;
+        }
+    }
+    return n;
+}
+
+static void check_near_the_best(bool has_devices)
 {
     struct tnd_test_rng rng = tnd_test_rng_new(34);
+    struct tnd_test_rng of_devices = tnd_test_rng_new(43);
     const int n_cases = tnd_effort() == 1 ? 16 : 500;
-    int n_rows = 0, n_layers = 0, n_mixed = 0;
+    int n_rows = 0, n_layers = 0, n_mixed = 0, n_devices = 0, n_held = 0;
     for (int c = 0; c < n_cases; c++) {
         struct drawn drawn;
         const int n = c % 8 == 0 ? 4 : 2 + c % 2;
         draw(&rng, n, &drawn);
+        n_devices += has_devices ? draw_devices(&of_devices, &drawn) : 0;
         for (int k = 1; k <= n; k++) {
             struct tnd_cluster_plan plan, forced;
             tnd_cluster_choose(&drawn.cluster, mixed, -1, k, &plan);
@@ -232,6 +298,7 @@ static void a_plan_is_near_the_best_of_all_plans(void)
             n_mixed += plan.division == TND_CLUSTER_MIXED;
             n_layers += plan.division == TND_CLUSTER_LAYERS;
             n_rows += k > 1 && plan.division == TND_CLUSTER_ROWS;
+            n_held += k > 1 && plan.placed[0] > 0;
             CU_ASSERT_EQUAL(plan.n, k);
             for (int r = 0; plan.fits && plan.division == TND_CLUSTER_LAYERS && r < k; r++) {
                 CU_ASSERT_TRUE(plan.shares[r] > 0);
@@ -244,7 +311,18 @@ static void a_plan_is_near_the_best_of_all_plans(void)
             }
         }
     }
-    CU_ASSERT_TRUE(n_rows > 0 && n_layers > 0 && n_mixed > 0);
+    CU_ASSERT_TRUE(n_rows > 0 && n_layers > 0 && (n_mixed > 0 || has_devices));
+    CU_ASSERT_TRUE(!has_devices || (n_devices > 0 && n_held > 0));
+}
+
+static void a_plan_is_near_the_best_of_all_plans(void)
+{
+    check_near_the_best(false);
+}
+
+static void so_is_a_plan_with_devices(void)
+{
+    check_near_the_best(true);
 }
 
 /* Two ranks, of which the second takes twice as long for each layer. */
@@ -260,8 +338,10 @@ static void times_of_layers_follow_from_the_slowest_rank(void)
     cluster.model.bytes[TND_FIT_FFN] = 1000;
     cluster.model.bytes[TND_FIT_OUTPUT] = 50;
     for (int r = 0; r < 2; r++) {
-        ranks[r] = (struct tnd_cluster_rank){.layers_us = {40000.0 * (r + 1), 1000.0 * (r + 1)}};
-        ranks[r].curves[TND_FIT_GENERATION][TND_FIT_OUTPUT].us[TND_CLUSTER_POINTS - 1] = 70;
+        struct tnd_cluster_prices *prices = &ranks[r].prices[0];
+        draw_line(&prices->layers[TND_FIT_PROMPT], 0, 40000.0 * (r + 1));
+        draw_line(&prices->layers[TND_FIT_GENERATION], 0, 1000.0 * (r + 1));
+        draw_line(&prices->head[TND_FIT_GENERATION], 70, 0);
         ranks[r].memory = 600;
     }
     for (int i = 0; i < 4; i++) {
@@ -302,14 +382,14 @@ static void draw_batches(struct tnd_test_rng *rng, struct drawn *drawn)
     model->n_texts = tnd_test_rng_int(rng, 2, 16);
     drawn->cluster.is_medium = false;
     for (int r = 0; r < drawn->cluster.n; r++) {
-        struct tnd_cluster_rank *rank = &drawn->ranks[r];
+        struct tnd_cluster_prices *prices = &drawn->ranks[r].prices[0];
+        const int last = TND_CLUSTER_POINTS - 1;
         const double fixed = (double)tnd_test_rng_int(rng, 0, 100) / 100;
         for (int g = 0; g < TND_CLUSTER_BATCHES; g++) {
             const double tokens = ceil((double)model->n_texts / (g + 1));
             const double part = fixed + (1 - fixed) * tokens / (double)model->n_texts;
-            rank->batch_us[g] = part * rank->layers_us[TND_FIT_GENERATION];
-            rank->batch_head_us[g] =
-                part * rank->curves[TND_FIT_GENERATION][TND_FIT_OUTPUT].us[TND_CLUSTER_POINTS - 1];
+            draw_line(&prices->batch[g], 0, part * prices->layers[TND_FIT_GENERATION].us[last]);
+            draw_line(&prices->batch_head[g], part * prices->head[TND_FIT_GENERATION].us[last], 0);
         }
     }
 }
@@ -324,15 +404,17 @@ static double simulate_batches(const struct tnd_cluster *cluster,
     const double tokens = ceil((double)model->n_texts / n), bytes = 4 * (double)model->dim * tokens;
     double free_us[MOST] = {0}, link_us[MOST] = {0}, back_us[TND_CLUSTER_BATCHES] = {0};
     double began_us = 0;
+    const int last = TND_CLUSTER_POINTS - 1;
+    const struct tnd_cluster_prices *first = &cluster->ranks[plan->ranks[0]].prices[0];
     for (int k = 0; k < STEPS * n; k++) {
         double at = fmax(free_us[0], back_us[k % n]);
-        at += k >= n ? cluster->ranks[plan->ranks[0]].batch_head_us[n - 1] : 0;
+        at += k >= n ? first->batch_head[n - 1].us[last] : 0;
         began_us = k == STEPS / 2 * n ? at : began_us;
         for (int i = 0; i < plan->n; i++) {
             const struct tnd_cluster_link *link =
                 &cluster->links[plan->ranks[i] * cluster->n + plan->ranks[(i + 1) % plan->n]];
             at = i > 0 ? fmax(at, free_us[i]) : at;
-            at += cluster->ranks[plan->ranks[i]].batch_us[n - 1] * plan->shares[i] /
+            at += cluster->ranks[plan->ranks[i]].prices[0].batch[n - 1].us[last] * plan->shares[i] /
                   (double)model->n_layers;
             free_us[i] = at;
             const double busy_us = tnd_cluster_link_us(link, bytes) - tnd_cluster_link_us(link, 1);
@@ -341,8 +423,7 @@ static double simulate_batches(const struct tnd_cluster *cluster,
         }
         back_us[k % n] = at;
     }
-    return (fmax(free_us[0], back_us[0]) + cluster->ranks[plan->ranks[0]].batch_head_us[n - 1] -
-            began_us) /
+    return (fmax(free_us[0], back_us[0]) + first->batch_head[n - 1].us[last] - began_us) /
            (STEPS - STEPS / 2);
 }
 
@@ -606,72 +687,6 @@ static void sums_follow_from_the_slowest_link(void)
     tandem_table_free(table);
 }
 
-/* ---- prices ---- */
-
-/* What is divided takes half of the time on half of the rows or columns; the norm and the router
- * are whole on every rank. */
-static void halves_of_a_model_take_half_of_the_time(void)
-{
-    static const struct tnd_fit_weight weights[] = {
-        {"token_embd.weight", TANDEM_TYPE_Q4_0, 512, 1024, 1, 300000},
-        {"blk.0.attn_norm.weight", TANDEM_TYPE_F32, 512, 1, 1, 2048},
-        {"blk.0.attn_q.weight", TANDEM_TYPE_Q4_0, 512, 512, 1, 147456},
-        {"blk.0.attn_k.weight", TANDEM_TYPE_Q4_0, 512, 512, 1, 147456},
-        {"blk.0.attn_v.weight", TANDEM_TYPE_Q4_0, 512, 512, 1, 147456},
-        {"blk.0.attn_output.weight", TANDEM_TYPE_Q4_0, 512, 512, 1, 147456},
-        {"blk.0.ffn_gate.weight", TANDEM_TYPE_Q4_0, 512, 1024, 1, 294912},
-        {"blk.0.ffn_up.weight", TANDEM_TYPE_Q4_0, 512, 1024, 1, 294912},
-        {"blk.0.ffn_down.weight", TANDEM_TYPE_Q4_0, 1024, 512, 1, 294912},
-    };
-    const struct tnd_cluster_shape shape = {.dim = 512,
-                                            .kv_heads = 4,
-                                            .q_dim = 512,
-                                            .vocabulary = 1024,
-                                            .hidden = 1024,
-                                            .micro_tokens = 2,
-                                            .n_micro = 8};
-    tandem_table *table = tune_new();
-    struct tnd_cluster_rank *rank = calloc(2, sizeof(rank[0]));
-    struct tnd_cluster_model model;
-    const int n = (int)(sizeof(weights) / sizeof(weights[0]));
-    tune_add_cost_of(table, "cpu", 512, 512, 0, 26);
-    tune_add_cost_of(table, "cpu", 1024, 512, 0, 52);
-    tune_add_cost_of(table, "cpu", 512, 1024, 0, 52);
-    const struct tnd_fit_options options = {.table = table,
-                                            .n_threads = 1,
-                                            .prompt_tokens = 4,
-                                            .context = 64,
-                                            .cache_type = TANDEM_TYPE_F16};
-    check_ok(tnd_cluster_price(weights, n, &shape, &options, 1, 1, rank, &model, NULL));
-    check_int(model.n_layers, 1);
-    check_int(model.units[TND_FIT_ATTENTION], 4);
-    check_int(model.units[TND_FIT_FFN], 32);
-    check_int(model.units[TND_FIT_OUTPUT], 16);
-    check_int(model.bytes[TND_FIT_FFN], 3 * 294912);
-    check_int(model.n_micro, 2);
-    CU_ASSERT_DOUBLE_EQUAL(rank->layers_us[TND_FIT_GENERATION],
-                           rank->curves[TND_FIT_GENERATION][TND_FIT_ATTENTION].us[16] +
-                               rank->curves[TND_FIT_GENERATION][TND_FIT_FFN].us[16] +
-                               rank->curves[TND_FIT_GENERATION][TND_FIT_OTHER].us[16],
-                           1e-6);
-    CU_ASSERT_TRUE(rank->layers_us[TND_FIT_PROMPT] > 0); /* two halves, of 2 tokens each */
-    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
-        for (int part = TND_FIT_ATTENTION; part <= TND_FIT_OUTPUT; part++) {
-            const double *us = rank->curves[phase][part].us;
-            CU_ASSERT_EQUAL(us[0], 0);
-            CU_ASSERT_TRUE(us[16] > 0 || part == TND_FIT_EXPERTS);
-            CU_ASSERT_TRUE(us[8] >= 0.4 * us[16] && us[8] <= 0.75 * us[16]); /* X is whole */
-        }
-    }
-    /* Two ranks of one machine, whose cores they share: neither is faster than both together. */
-    check_ok(tnd_cluster_price(weights, n, &shape, &options, 2, 1, rank + 1, &model, NULL));
-    CU_ASSERT_DOUBLE_EQUAL(rank[1].curves[TND_FIT_GENERATION][TND_FIT_FFN].us[8],
-                           rank[0].curves[TND_FIT_GENERATION][TND_FIT_FFN].us[16], 1e-6);
-    check_int(model.bytes[TND_FIT_FFN], 3 * 294912);
-    free(rank);
-    tandem_table_free(table);
-}
-
 /* ---- whole experts ---- */
 
 /* The mean over all choices of k of n experts, of which rank r has duties[r].n. */
@@ -750,6 +765,7 @@ static CU_TestInfo tests[] = {
     {"experts are whole where that is faster or wanted",
      experts_are_whole_where_that_is_faster_or_wanted},
     {"a plan is near the best of all plans", a_plan_is_near_the_best_of_all_plans},
+    {"so is a plan with devices", so_is_a_plan_with_devices},
     {"no plan generates more slowly than the best rank alone",
      no_plan_generates_more_slowly_than_the_best_rank_alone},
     {"slow links leave one rank, and fast ones use all",
@@ -762,7 +778,6 @@ static CU_TestInfo tests[] = {
      a_model_without_rows_for_ranks_goes_by_layers},
     {"memory limits shares", memory_limits_shares},
     {"sums follow from the slowest link", sums_follow_from_the_slowest_link},
-    {"halves of a model take half of the time", halves_of_a_model_take_half_of_the_time},
     CU_TEST_INFO_NULL,
 };
 

@@ -49,18 +49,28 @@ struct tnd_cluster_curve {
     double us[TND_CLUSTER_POINTS], error_us[TND_CLUSTER_POINTS];
 };
 
+/* What shares of a model take on a rank; where ranks share a machine, beside the others. */
+struct tnd_cluster_prices {
+    struct tnd_cluster_curve curves[TND_FIT_PHASES][TND_FIT_PARTS]; /* by rows */
+    /* Over the share of layers: these, a prompt in micro-batches, and the classifier beside them */
+    struct tnd_cluster_curve layers[TND_FIT_PHASES], head[TND_FIT_PHASES];
+    /* The same for a token of each text, where the texts are in 1, 2, ... batches */
+    struct tnd_cluster_curve batch[TND_CLUSTER_BATCHES], batch_head[TND_CLUSTER_BATCHES];
+    /* Bytes that devices hold of a share of rows, and of layers */
+    double rows_placed[TND_CLUSTER_POINTS], layers_placed[TND_CLUSTER_POINTS];
+};
+
 struct tnd_cluster_rank {
     char name[TND_CLUSTER_NAME];
     int64_t memory;   /* for weights, keys and values; 0: not known, and not asked for */
     bool is_left_out; /* its times are not known */
     double beside;    /* products take this many times as long while messages come and go */
-    struct tnd_cluster_curve curves[TND_FIT_PHASES][TND_FIT_PARTS];
-    /* Time of all layers, a prompt in micro-batches; where ranks share a machine, beside the
-     * others */
-    double layers_us[TND_FIT_PHASES], layers_error_us[TND_FIT_PHASES];
-    /* Times of all layers, and of the classifier, for a token of each text, where the texts are in
-     * 1, 2, ... batches; where ranks share a machine, beside the others */
-    double batch_us[TND_CLUSTER_BATCHES], batch_head_us[TND_CLUSTER_BATCHES];
+    /* By its CPU alone, and with its devices, where it has any: what they hold is there, the rest
+     * in host memory, as is best for each share. */
+    struct tnd_cluster_prices prices[2];
+    bool has_device;
+    int64_t device_memory; /* for weights, keys and values */
+    char device[32];
 };
 
 /* Time of a message over its bytes, at 8, 64, ...; and while as many bytes go the other way (0: not
@@ -88,11 +98,13 @@ struct tnd_cluster_plan {
     int shares[TND_CLUSTER_MOST]; /* of tnd_cluster_shares, of ranks[i]; mixed: of rows */
     int layers[TND_CLUSTER_MOST]; /* mixed: of ranks[i], for prompts */
     double us[TND_FIT_PHASES], error_us[TND_FIT_PHASES];
-    double link_us[TND_FIT_PHASES];  /* of them, what messages take */
-    double sums_us[TND_FIT_PHASES];  /* what those of rows take, which all ranks make */
-    int in_flight;                   /* by layers: batches of texts at the same time; 0: one */
-    double move_us;                  /* mixed: of a prompt's, to bring keys and values to heads */
-    int64_t bytes[TND_CLUSTER_MOST]; /* of ranks[i] */
+    double link_us[TND_FIT_PHASES];   /* of them, what messages take */
+    double sums_us[TND_FIT_PHASES];   /* what those of rows take, which all ranks make */
+    int in_flight;                    /* by layers: batches of texts at the same time; 0: one */
+    double move_us;                   /* mixed: of a prompt's, to bring keys and values to heads */
+    int64_t bytes[TND_CLUSTER_MOST];  /* of ranks[i] */
+    int64_t placed[TND_CLUSTER_MOST]; /* of them, what devices hold */
+    uint64_t by_cpu;                  /* mixed, bit i: ranks[i], whose device does not hold both */
     bool fits;
     /* Times of as many ranks by each other division, at best; 0: that is not possible, not wanted,
      * or does not fit. */
@@ -111,7 +123,8 @@ struct tnd_cluster_shape {
     bool is_whole;
 };
 
-/** Curves of a rank, times of options' CPU alone, and what the model needs, the same by any table.
+/** Prices of a rank, by options' CPU alone and with options' devices, which ranks of one machine
+ *  share; and what the model needs, the same by any table.
  *  Of `n_beside` ranks on one machine (1: it is alone) none is faster than all of them together by
  *  the same table with `threads_together`. Errors: those of tnd_fit_model_new. */
 enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n_weights,

@@ -19,7 +19,9 @@ static double missing_bytes(const struct tnd_cluster *cluster, const struct tnd_
     double missing = 0;
     for (int i = 0; i < plan->n && !plan->fits; i++) {
         const int64_t memory = cluster->ranks[plan->ranks[i]].memory;
-        missing += memory > 0 && plan->bytes[i] > memory ? (double)(plan->bytes[i] - memory) : 0;
+        const bool is_elsewhere = plan->n < 2 || plan->division == TND_CLUSTER_LAYERS;
+        const int64_t bytes = plan->bytes[i] - (is_elsewhere ? plan->placed[i] : 0);
+        missing += memory > 0 && bytes > memory ? (double)(bytes - memory) : 0;
         missing += tnd_cluster_is_idle(plan, i) ? NO_LAYER : 0;
     }
     return missing;
@@ -40,7 +42,8 @@ static double alone_us(const struct tnd_cluster_rank *rank, const double count[T
     double us = 0;
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
         for (int part = 0; part < TND_FIT_PARTS; part++) {
-            us += count[phase] * rank->curves[phase][part].us[TND_CLUSTER_POINTS - 1];
+            us += count[phase] *
+                  rank->prices[rank->has_device].curves[phase][part].us[TND_CLUSTER_POINTS - 1];
         }
     }
     return us;

@@ -121,6 +121,10 @@ struct cutting {
     int n;
     uint8_t *parts;             /* {n} */
     struct tnd_fit_weight *cut; /* {n} */
+    /* {TND_FIT_MAX_ITEMS}: groups that are priced, in rising order, and where they are best */
+    int32_t *groups;
+    struct tnd_fit_item *items;
+    uint8_t *sides;
 };
 
 /* In the place where it stands in the whole model: an embedding that is the output matrix too. */
@@ -138,187 +142,372 @@ static void find_parts(const struct cutting *c)
     }
 }
 
+/* Finds where groups {n} are best, for a prompt in so many passes and its answer, as a session
+ * places them (tandem_session_place). */
+static enum tandem_status place(const struct cutting *c, const struct tnd_fit_model *model, int n,
+                                int64_t n_passes, struct tandem_error *error)
+{
+    const double count[TND_FIT_PHASES] = {(double)n_passes, TND_FIT_ANSWER_TOKENS};
+    struct tnd_fit_problem problem;
+    memset(c->sides, 0, (size_t)n + 1);
+    if (model->n_sides < 2) {
+        return TANDEM_OK;
+    }
+    tnd_fit_model_problem(model, count, c->items, &problem);
+    for (int i = 0; i < n; i++) {
+        c->items[i] = c->items[c->groups[i]];
+    }
+    problem.n_items = n;
+    return tnd_fit_choose(&problem, c->sides, error);
+}
+
+/* What the i-th group takes where it is placed, and the moves before and behind it. Behind layers
+ * alone, the state goes to host memory before the classifier. */
+static double group_us(const struct cutting *c, const struct tnd_fit_model *model, int i, int n,
+                       bool is_layers, enum tnd_fit_phase phase, double *out_error_us)
+{
+    const struct tnd_fit_group *group = &model->groups[c->groups[i]];
+    const int side = c->sides[i];
+    const bool is_first = i == 0 || (is_layers && group->part == TND_FIT_OUTPUT);
+    const bool is_last =
+        i == n - 1 || (is_layers && model->groups[c->groups[i + 1]].part == TND_FIT_OUTPUT);
+    if (model->n_sides < 2) {
+        *out_error_us = group->cpu_error_us[phase];
+        return group->cpu_us[phase];
+    }
+    *out_error_us = group->error_us[phase][side];
+    return group->us[phase][side] +
+           tnd_fit_moved_us(model, phase, is_first ? 0 : c->sides[i - 1], side) +
+           (is_last && !model->returns_to_host ? model->move_us[phase][side][0] : 0);
+}
+
+static double placed_bytes(const struct cutting *c, const struct tnd_fit_model *model, int n,
+                           bool is_layers)
+{
+    double bytes = 0;
+    for (int i = 0; i < n; i++) {
+        const struct tnd_fit_group *group = &model->groups[c->groups[i]];
+        const bool is_counted = c->sides[i] > 0 && (group->part != TND_FIT_OUTPUT || !is_layers);
+        bytes += is_counted ? (double)group->bytes : 0;
+    }
+    return bytes;
+}
+
+/* ---- by rows ---- */
+
 /* Groups by their part; of two price lists of one share the slower one stays. */
-static void add_groups(const struct tnd_fit_model *model, int point,
-                       struct tnd_cluster_rank *io_rank)
+static enum tandem_status add_groups(const struct cutting *c, const struct tnd_fit_model *model,
+                                     int point, struct tnd_cluster_prices *io_prices,
+                                     struct tandem_error *error)
 {
     double us[TND_FIT_PHASES][TND_FIT_PARTS] = {{0}};
     double error_us[TND_FIT_PHASES][TND_FIT_PARTS] = {{0}};
     for (int g = 0; g < model->n_groups; g++) {
-        const struct tnd_fit_group *group = &model->groups[g];
+        c->groups[g] = g;
+    }
+    TND_TRY(place(c, model, model->n_groups, 1, error));
+    for (int g = 0; g < model->n_groups; g++) {
+        const enum tnd_fit_part part = model->groups[g].part;
         for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
-            us[phase][group->part] += group->cpu_us[phase];
-            error_us[phase][group->part] += group->cpu_error_us[phase];
+            double one_us;
+            us[phase][part] +=
+                group_us(c, model, g, model->n_groups, false, (enum tnd_fit_phase)phase, &one_us);
+            error_us[phase][part] += one_us;
         }
     }
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
         for (int part = 0; part < TND_FIT_PARTS; part++) {
-            struct tnd_cluster_curve *curve = &io_rank->curves[phase][part];
+            struct tnd_cluster_curve *curve = &io_prices->curves[phase][part];
             if (us[phase][part] > curve->us[point]) {
                 curve->us[point] = us[phase][part];
                 curve->error_us[point] = error_us[phase][part];
             }
         }
     }
+    io_prices->rows_placed[point] = placed_bytes(c, model, model->n_groups, false);
+    return TANDEM_OK;
 }
 
-static enum tandem_status price_share(const struct cutting *c, double share,
-                                      const struct tnd_fit_options *options, int point,
-                                      struct tnd_cluster_rank *io_rank,
-                                      struct tnd_cluster_model *io_model,
-                                      struct tandem_error *error)
+/* What the model needs; all of it, priced by rows. */
+static void describe(const struct tnd_fit_model *model, const struct tnd_fit_options *options,
+                     struct tnd_cluster_model *io_model)
 {
-    struct tnd_fit_model model;
-    const int n = cut_weights(c->weights, c->n, c->parts, share, c->cut);
-    TND_TRY(tnd_fit_model_new(c->cut, n, options, &model, error));
-    add_groups(&model, point, io_rank);
-    io_model->n_layers = model.n_layers;
-    io_model->prompt_tokens = model.prompt_tokens;
+    io_model->n_layers = model->n_layers;
+    io_model->prompt_tokens = model->prompt_tokens;
     io_model->cache_bytes = 0;
     memset(io_model->bytes, 0, sizeof(io_model->bytes));
-    for (int g = 0; g < model.n_groups; g++) {
-        const struct tnd_fit_group *group = &model.groups[g];
+    for (int g = 0; g < model->n_groups; g++) {
+        const struct tnd_fit_group *group = &model->groups[g];
         const bool is_looked_up = group->part == TND_FIT_EMBEDDING; /* some rows of a mapped file */
         io_model->bytes[group->part] += is_looked_up ? 0 : group->bytes + group->cache_bytes;
         io_model->cache_bytes += group->cache_bytes;
     }
     io_model->kv_bytes =
         options->context > 0 ? (double)io_model->cache_bytes / (double)options->context : 0;
+}
+
+/* (A rank that has all rows adds up nothing with others.) */
+static enum tandem_status price_share(const struct cutting *c, double share,
+                                      const struct tnd_fit_options *options, int point,
+                                      struct tnd_cluster_prices *io_prices,
+                                      struct tnd_cluster_model *io_model,
+                                      struct tandem_error *error)
+{
+    struct tnd_fit_model model;
+    struct tnd_fit_options own = *options;
+    const int n = cut_weights(c->weights, c->n, c->parts, share, c->cut);
+    own.returns_to_host = point < POINTS - 1;
+    TND_TRY(tnd_fit_model_new(c->cut, n, &own, &model, error));
+    const enum tandem_status status = add_groups(c, &model, point, io_prices, error);
+    if (io_model != NULL) {
+        describe(&model, options, io_model);
+    }
     tnd_fit_model_fini(&model);
-    return TANDEM_OK;
+    return status;
 }
 
 /* A share whose products are too small for the table: in proportion to the next larger one. */
-static void guess_share(int point, struct tnd_cluster_rank *io_rank)
+static void guess_share(int point, struct tnd_cluster_prices *io_prices)
 {
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
         for (int part = 0; part < TND_FIT_PARTS; part++) {
-            struct tnd_cluster_curve *curve = &io_rank->curves[phase][part];
+            struct tnd_cluster_curve *curve = &io_prices->curves[phase][part];
             const double more_us = curve->us[point + 1] - curve->us[0];
             const double us = curve->us[0] + more_us * point / (point + 1);
             curve->us[point] = us;
             curve->error_us[point] = TND_FIT_GUESS_ERROR * us;
         }
     }
+    io_prices->rows_placed[point] = io_prices->rows_placed[point + 1] * point / (point + 1);
 }
 
-/* The whole model must have times; its bytes are what stays in `io_model`. */
-static enum tandem_status price_all(struct cutting *c, const struct tnd_fit_options *alone,
-                                    const struct tnd_fit_options *together, int n_beside,
-                                    struct tnd_cluster_rank *io_rank,
-                                    struct tnd_cluster_model *io_model, struct tandem_error *error)
+/* What one rank, and all ranks of a machine together, can use. */
+struct using
 {
-    struct tnd_cluster_model part = *io_model;
-    enum tandem_status status = price_share(c, 0, alone, 0, io_rank, &part, error);
+    struct tnd_fit_options alone, together;
+    int n_beside;
+};
+
+/* The whole model must have times; what it needs is what stays in `io_model`. */
+static enum tandem_status price_rows(const struct cutting *c, const struct using *u,
+                                     struct tnd_cluster_prices *io_prices,
+                                     struct tnd_cluster_model *io_model, struct tandem_error *error)
+{
+    enum tandem_status status = price_share(c, 0, &u->alone, 0, io_prices, NULL, error);
     for (int p = POINTS - 1; p > 0 && (status == TANDEM_OK || status == TANDEM_E_NOT_FOUND); p--) {
         const double share = (double)p / (POINTS - 1);
-        struct tnd_cluster_model *model = p == POINTS - 1 ? io_model : &part;
-        status = n_beside < 2 ? TANDEM_OK
-                              : price_share(c, fmin(1, share * n_beside), together, p, io_rank,
-                                            &part, error);
-        status =
-            status == TANDEM_OK ? price_share(c, share, alone, p, io_rank, model, error) : status;
+        status = u->n_beside < 2 ? TANDEM_OK
+                                 : price_share(c, fmin(1, share * u->n_beside), &u->together, p,
+                                               io_prices, NULL, error);
+        status = status == TANDEM_OK ? price_share(c, share, &u->alone, p, io_prices,
+                                                   p == POINTS - 1 ? io_model : NULL, error)
+                                     : status;
         if (status == TANDEM_E_NOT_FOUND && p == POINTS - 1) {
             return status;
         }
         if (status == TANDEM_E_NOT_FOUND) {
-            guess_share(p, io_rank);
+            guess_share(p, io_prices);
         }
     }
     return status == TANDEM_E_NOT_FOUND ? TANDEM_OK : status;
 }
+
+/* ---- by layers ---- */
 
 static bool is_of_layers(int part)
 {
     return part != TND_FIT_EMBEDDING && part != TND_FIT_OUTPUT;
 }
 
-/* Prices all layers for a prompt in micro-batches, whose products have fewer rows. A share of all
- * ranks of a machine together is a lower bound: in a pipeline they compute at the same time. */
-static enum tandem_status
-price_layers(const struct cutting *c, const struct tnd_cluster_shape *shape,
-             const struct tnd_fit_options *options, int n_beside, struct tnd_cluster_rank *io_rank,
-             struct tnd_cluster_model *io_model, struct tandem_error *error)
+/* The first `n_layers` layers, and the classifier behind them. Returns the number of groups. */
+static int list_layers(const struct cutting *c, const struct tnd_fit_model *model, int64_t n_layers)
 {
-    struct tnd_cluster_rank *micro = tnd_calloc(1, sizeof(*micro));
-    struct tnd_cluster_model part = *io_model;
-    struct tnd_fit_options cut = *options;
-    int64_t n = shape->micro_tokens > 0 ? io_model->prompt_tokens / shape->micro_tokens : 1;
-    n = n > shape->n_micro ? shape->n_micro : n;
-    io_model->n_micro = n > 1 ? n : 1;
-    if (micro == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "cluster", c->n, 0,
-                             "cluster: out of memory for %d weights", c->n);
-    }
-    cut.prompt_tokens = (io_model->prompt_tokens + io_model->n_micro - 1) / io_model->n_micro;
-    const enum tandem_status status = price_share(c, 1, &cut, POINTS - 1, micro, &part, error);
-    const int beside = (POINTS - 1) / (n_beside > 1 ? n_beside : 1); /* point of such a share */
-    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
-        double together_us = 0;
-        io_rank->layers_us[phase] = io_rank->layers_error_us[phase] = 0;
-        for (int i = 0; i < TND_FIT_PARTS; i++) {
-            const struct tnd_cluster_curve *whole = &io_rank->curves[phase][i];
-            const bool is_cut = phase == TND_FIT_PROMPT && status == TANDEM_OK;
-            const struct tnd_cluster_curve *one = is_cut ? &micro->curves[phase][i] : whole;
-            const double times = is_cut ? (double)io_model->n_micro : 1;
-            if (is_of_layers(i)) {
-                io_rank->layers_us[phase] += times * one->us[POINTS - 1];
-                io_rank->layers_error_us[phase] += times * one->error_us[POINTS - 1];
-                together_us += n_beside * whole->us[beside];
-            }
-        }
-        if (phase == TND_FIT_PROMPT && n_beside > 1 && together_us > io_rank->layers_us[phase]) {
-            io_rank->layers_us[phase] = together_us;
+    int n = 0;
+    for (int g = 0; g < model->n_groups; g++) {
+        const struct tnd_fit_group *group = &model->groups[g];
+        if (group->part == TND_FIT_OUTPUT ||
+            (group->part != TND_FIT_EMBEDDING && group->layer < n_layers)) {
+            c->groups[n++] = g;
         }
     }
-    tnd_free(micro);
-    return status == TANDEM_E_NOT_FOUND ? TANDEM_OK : status; /* priced as a whole then */
+    return n;
 }
 
-/* Time of all layers, or of the classifier, of a list of prices. */
-static double layers_of(const struct tnd_cluster_rank *rank, enum tnd_fit_phase phase, int point)
+/* Adds to a point what its layers take in `n_passes`; these are `scale` of those that are listed,
+ * and so are the bytes. */
+static void add_layers(const struct cutting *c, const struct tnd_fit_model *model, int n,
+                       enum tnd_fit_phase phase, double n_passes, double scale, int point,
+                       struct tnd_cluster_curve *out_layers, struct tnd_cluster_curve *out_head)
+{
+    for (int i = 0; i < n; i++) {
+        const bool is_head = model->groups[c->groups[i]].part == TND_FIT_OUTPUT;
+        struct tnd_cluster_curve *curve = is_head ? out_head : out_layers;
+        double error_us;
+        const double times = is_head ? 1 : n_passes * scale;
+        curve->us[point] += times * group_us(c, model, i, n, true, phase, &error_us);
+        curve->error_us[point] += times * error_us;
+    }
+}
+
+/* Prices shares of layers, of which a device holds what it can; a CPU takes as long for each of
+ * them as on average. `batch`: generated tokens alone, of this many batches, less 1; -1: no. */
+static enum tandem_status price_shares(const struct cutting *c,
+                                       const struct tnd_fit_options *options, int64_t n_passes,
+                                       int batch, struct tnd_cluster_prices *io_prices,
+                                       struct tandem_error *error)
+{
+    struct tnd_fit_model model;
+    enum tandem_status status = tnd_fit_model_new(c->weights, c->n, options, &model, error);
+    TND_TRY(status);
+    const double all = fmax((double)model.n_layers, 1);
+    for (int p = 0; p < POINTS && status == TANDEM_OK; p++) {
+        const double wanted = all * p / (POINTS - 1);
+        const double listed = model.n_sides < 2 ? all : fmax(ceil(wanted), 1);
+        const int n = list_layers(c, &model, (int64_t)listed);
+        const double scale = wanted / listed;
+        status = place(c, &model, n, n_passes, error);
+        for (int phase = 0; phase < TND_FIT_PHASES && status == TANDEM_OK && batch < 0; phase++) {
+            add_layers(c, &model, n, (enum tnd_fit_phase)phase,
+                       phase == TND_FIT_PROMPT ? (double)n_passes : 1, scale, p,
+                       &io_prices->layers[phase], &io_prices->head[phase]);
+        }
+        if (status == TANDEM_OK && batch >= 0) {
+            add_layers(c, &model, n, TND_FIT_GENERATION, 1, scale, p, &io_prices->batch[batch],
+                       &io_prices->batch_head[batch]);
+        } else if (status == TANDEM_OK) {
+            io_prices->layers_placed[p] = scale * placed_bytes(c, &model, n, true);
+        }
+    }
+    tnd_fit_model_fini(&model);
+    return status;
+}
+
+/* Time of all layers by rows, at a point. */
+static double layers_of(const struct tnd_cluster_prices *prices, enum tnd_fit_phase phase,
+                        int point)
 {
     double us = 0;
     for (int i = 0; i < TND_FIT_PARTS; i++) {
-        us += is_of_layers(i) ? rank->curves[phase][i].us[point] : 0;
+        us += is_of_layers(i) ? prices->curves[phase][i].us[point] : 0;
     }
     return us;
 }
 
-/* Prices all layers for texts in several batches, whose products have fewer rows. Ranks of one
- * machine compute them at the same time. What the table does not know takes as long as a batch of
- * all texts. */
-static enum tandem_status price_batches(const struct cutting *c,
-                                        const struct tnd_fit_options *options, int n_beside,
-                                        struct tnd_cluster_rank *io_rank,
+/* Ranks of a machine compute at the same time: none is faster than a share of all together. */
+static void slow_down(const struct using *u, const struct tnd_cluster_prices *prices,
+                      enum tnd_fit_phase phase, double all_us, struct tnd_cluster_curve *io_curve)
+{
+    const int beside = (POINTS - 1) / (u->n_beside > 1 ? u->n_beside : 1); /* of such a share */
+    const double together_us = u->n_beside * layers_of(prices, phase, beside);
+    const double slower = u->n_beside > 1 && all_us > 0 ? fmax(1, together_us / all_us) : 1;
+    for (int p = 0; p < POINTS; p++) {
+        io_curve->us[p] *= slower;
+    }
+}
+
+/* A prompt goes in micro-batches, whose products have fewer rows; priced as a whole where the table
+ * does not know those. */
+static enum tandem_status price_layers(const struct cutting *c,
+                                       const struct tnd_cluster_shape *shape, const struct using *u,
+                                       struct tnd_cluster_prices *io_prices,
+                                       struct tnd_cluster_model *io_model,
+                                       struct tandem_error *error)
+{
+    struct tnd_fit_options cut = u->alone;
+    int64_t n = shape->micro_tokens > 0 ? io_model->prompt_tokens / shape->micro_tokens : 1;
+    n = n > shape->n_micro ? shape->n_micro : n;
+    io_model->n_micro = n > 1 ? n : 1;
+    cut.prompt_tokens = (io_model->prompt_tokens + io_model->n_micro - 1) / io_model->n_micro;
+    enum tandem_status status = price_shares(c, &cut, io_model->n_micro, -1, io_prices, error);
+    if (status == TANDEM_E_NOT_FOUND) {
+        status = price_shares(c, &u->alone, 1, -1, io_prices, error);
+    }
+    struct tnd_cluster_curve *prompt = &io_prices->layers[TND_FIT_PROMPT];
+    slow_down(u, io_prices, TND_FIT_PROMPT, prompt->us[POINTS - 1], prompt);
+    return status;
+}
+
+/* Prices texts in several batches, whose products have fewer rows. What the table does not know
+ * takes as long as a batch of all texts. */
+static enum tandem_status price_batches(const struct cutting *c, const struct using *u,
+                                        struct tnd_cluster_prices *io_prices,
                                         const struct tnd_cluster_model *model,
                                         struct tandem_error *error)
 {
-    const int last = POINTS - 1, beside = last / (n_beside > 1 ? n_beside : 1);
-    const double all_us = layers_of(io_rank, TND_FIT_GENERATION, last);
-    const double together_us = n_beside * layers_of(io_rank, TND_FIT_GENERATION, beside);
-    struct tnd_cluster_rank *part = tnd_alloc(sizeof(*part));
-    if (part == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "cluster", c->n, 0,
-                             "cluster: out of memory for %d weights", c->n);
-    }
-    enum tandem_status status = TANDEM_OK;
-    for (int g = 0; g < TND_CLUSTER_BATCHES && status == TANDEM_OK; g++) {
-        struct tnd_fit_options cut = *options;
-        struct tnd_cluster_model unused = *model;
-        memset(part, 0, sizeof(*part));
+    const double all_us = layers_of(io_prices, TND_FIT_GENERATION, POINTS - 1);
+    io_prices->batch[0] = io_prices->layers[TND_FIT_GENERATION];
+    io_prices->batch_head[0] = io_prices->head[TND_FIT_GENERATION];
+    for (int g = 1; g < TND_CLUSTER_BATCHES; g++) {
+        struct tnd_fit_options cut = u->alone;
         cut.n_texts = (model->n_texts + g) / (g + 1);
-        status = g < model->n_texts && g > 0 ? price_share(c, 1, &cut, last, part, &unused, error)
-                                             : TANDEM_E_NOT_FOUND;
-        const struct tnd_cluster_rank *from = status == TANDEM_OK ? part : io_rank;
-        const double us = layers_of(from, TND_FIT_GENERATION, last);
-        const bool is_shared = n_beside > 1 && g > 0 && all_us > 0;
-        io_rank->batch_us[g] = is_shared ? fmax(us, together_us * us / all_us) : us;
-        io_rank->batch_head_us[g] = from->curves[TND_FIT_GENERATION][TND_FIT_OUTPUT].us[last];
-        status = status == TANDEM_E_NOT_FOUND ? TANDEM_OK : status;
+        const enum tandem_status status =
+            g < model->n_texts ? price_shares(c, &cut, 1, g, io_prices, error) : TANDEM_E_NOT_FOUND;
+        if (status == TANDEM_E_NOT_FOUND) {
+            io_prices->batch[g] = io_prices->batch[0];
+            io_prices->batch_head[g] = io_prices->batch_head[0];
+        } else if (status != TANDEM_OK) {
+            return status;
+        }
+        slow_down(u, io_prices, TND_FIT_GENERATION, all_us, &io_prices->batch[g]);
     }
-    tnd_free(part);
-    return status;
+    return TANDEM_OK;
+}
+
+/* ---- all of it ---- */
+
+static enum tandem_status price_all(const struct cutting *c, const struct tnd_cluster_shape *shape,
+                                    const struct using *u, struct tnd_cluster_prices *out,
+                                    struct tnd_cluster_model *io_model, struct tandem_error *error)
+{
+    memset(out, 0, sizeof(*out));
+    TND_TRY(price_rows(c, u, out, io_model, error));
+    TND_TRY(price_layers(c, shape, u, out, io_model, error));
+    return price_batches(c, u, out, io_model, error);
+}
+
+/* (Ranks of one machine have equal parts of its devices.) */
+static struct using use(const struct tnd_fit_options *options, int n_devices, int n_beside,
+                        int threads_together)
+{
+    struct using u = {*options, *options, n_beside};
+    u.alone.n_devices = u.together.n_devices = n_devices;
+    u.together.n_threads = threads_together;
+    for (int side = 1; side <= n_devices && n_beside > 1; side++) {
+        u.alone.memory[side] /= n_beside;
+        u.alone.budget[side] /= n_beside;
+    }
+    return u;
+}
+
+/* What devices have for weights, keys and values. */
+static int64_t device_memory(const struct cutting *c, const struct tnd_fit_options *options)
+{
+    struct tnd_fit_model model;
+    int64_t bytes = 0;
+    if (tnd_fit_model_new(c->weights, c->n, options, &model, NULL) == TANDEM_OK) {
+        for (int side = 1; side < model.n_sides; side++) {
+            bytes += model.capacity[side] < INT64_MAX - bytes ? model.capacity[side] : 0;
+        }
+        tnd_fit_model_fini(&model);
+    }
+    return bytes;
+}
+
+static enum tandem_status price_device(const struct cutting *c,
+                                       const struct tnd_cluster_shape *shape, const struct using *u,
+                                       struct tnd_cluster_rank *io_rank,
+                                       struct tnd_cluster_model *io_model,
+                                       struct tandem_error *error)
+{
+    struct tnd_cluster_prices *prices = &io_rank->prices[1];
+    TND_TRY(price_all(c, shape, u, prices, io_model, error));
+    for (int p = 0; p < POINTS; p++) {
+        io_rank->has_device =
+            io_rank->has_device || prices->rows_placed[p] > 0 || prices->layers_placed[p] > 0;
+    }
+    io_rank->device_memory = device_memory(c, &u->alone);
+    snprintf(io_rank->device, sizeof(io_rank->device), "%s", u->alone.devices[1]);
+    return TANDEM_OK;
 }
 
 enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n_weights,
@@ -328,7 +517,6 @@ enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n
                                      struct tnd_cluster_model *out_model,
                                      struct tandem_error *error)
 {
-    struct tnd_fit_options alone = *options;
     struct cutting c = {.weights = weights, .n = n_weights};
     struct tnd_cluster_model model = {.dim = shape->dim,
                                       .vocabulary = shape->vocabulary,
@@ -338,30 +526,34 @@ enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n
                                       .n_used = shape->experts_used,
                                       .is_whole = shape->is_whole};
     enum tandem_status status = TANDEM_E_MEMORY;
-    alone.n_devices = 0;
-    struct tnd_fit_options together = alone;
-    together.n_threads = threads_together;
-    memset(io_rank->curves, 0, sizeof(io_rank->curves));
+    const struct using cpu = use(options, 0, n_beside, threads_together);
+    const struct using devices = use(options, options->n_devices, n_beside, threads_together);
+    io_rank->has_device = false;
     io_rank->beside = tnd_cluster_beside_of(options->table);
     c.parts = tnd_calloc((size_t)n_weights + 1, 1);
     c.cut = tnd_calloc((size_t)n_weights + 1, sizeof(c.cut[0]));
-    if (c.parts == NULL || c.cut == NULL) {
+    c.groups = tnd_alloc(TND_FIT_MAX_ITEMS * sizeof(c.groups[0]));
+    c.items = tnd_alloc(TND_FIT_MAX_ITEMS * sizeof(c.items[0]));
+    c.sides = tnd_alloc(TND_FIT_MAX_ITEMS + 1);
+    if (c.parts == NULL || c.cut == NULL || c.groups == NULL || c.items == NULL ||
+        c.sides == NULL) {
         tnd_error_set(error, status, "cluster", n_weights, 0,
                       "cluster: out of memory for %d weights", n_weights);
     } else {
         find_parts(&c);
         find_units(weights, n_weights, shape, &model);
-        status = price_all(&c, &alone, &together, n_beside, io_rank, &model, error);
-        status = status == TANDEM_OK
-                     ? price_layers(&c, shape, &alone, n_beside, io_rank, &model, error)
-                     : status;
-        status = status == TANDEM_OK ? price_batches(&c, &alone, n_beside, io_rank, &model, error)
-                                     : status;
+        status = price_all(&c, shape, &cpu, &io_rank->prices[0], &model, error);
+        if (status == TANDEM_OK && options->n_devices > 0) {
+            status = price_device(&c, shape, &devices, io_rank, &model, error);
+        }
     }
     if (status == TANDEM_OK) {
         *out_model = model;
     }
     tnd_free(c.parts);
     tnd_free(c.cut);
+    tnd_free(c.groups);
+    tnd_free(c.items);
+    tnd_free(c.sides);
     return status;
 }

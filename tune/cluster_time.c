@@ -21,6 +21,14 @@ static double at_share(const double *values, double share)
     return values[i] + (at - i) * (values[i + 1] - values[i]);
 }
 
+/* Prices of the i-th rank of a plan. */
+static const struct tnd_cluster_prices *prices_of(const struct tnd_cluster *cluster,
+                                                  const struct tnd_cluster_plan *plan, int i)
+{
+    const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
+    return &rank->prices[rank->has_device && (plan->by_cpu >> i & 1) == 0];
+}
+
 /* Where a rank begins among units, as llama/shard.c divides them. */
 static double begin_of(int64_t units, int before)
 {
@@ -98,15 +106,15 @@ static void time_whole_experts(const struct tnd_cluster *cluster,
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
         int before = 0;
         for (int i = 0; i < plan->n; i++) {
-            const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
+            const struct tnd_cluster_prices *prices = prices_of(cluster, plan, i);
             double parts[TND_FIT_PARTS];
             find_parts(model, plan, i, parts);
             const double begin = begin_of(model->n_experts, before);
             before += plan->shares[i];
             duties[i] = (struct tnd_cluster_duty){
                 (int64_t)(begin_of(model->n_experts, before) - begin),
-                rank->curves[phase][TND_FIT_EXPERTS].us[TND_CLUSTER_POINTS - 1],
-                at_share(rank->curves[phase][TND_FIT_FFN].us, parts[TND_FIT_FFN])};
+                prices->curves[phase][TND_FIT_EXPERTS].us[TND_CLUSTER_POINTS - 1],
+                at_share(prices->curves[phase][TND_FIT_FFN].us, parts[TND_FIT_FFN])};
         }
         io_us[phase][stretch_of[TND_FIT_EXPERTS]] =
             tnd_cluster_slowest_us(duties, plan->n, model->n_experts, model->n_used,
@@ -119,17 +127,19 @@ static void time_rank(const struct tnd_cluster *cluster, struct tnd_cluster_plan
                       double io_us[TND_FIT_PHASES][STRETCHES],
                       double io_error_us[TND_FIT_PHASES][STRETCHES])
 {
-    const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
+    const struct tnd_cluster_prices *prices = prices_of(cluster, plan, i);
     double parts[TND_FIT_PARTS], bytes = 0;
     find_parts(&cluster->model, plan, i, parts);
     for (int part = 0; part < TND_FIT_PARTS; part++) {
         bytes += parts[part] * (double)cluster->model.bytes[part];
     }
     plan->bytes[i] = (int64_t)bytes;
+    plan->placed[i] =
+        (int64_t)at_share(prices->rows_placed, (double)plan->shares[i] / TND_CLUSTER_STEPS);
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
         double us[STRETCHES] = {0}, error_us[STRETCHES] = {0};
         for (int part = 0; part < TND_FIT_PARTS; part++) {
-            const struct tnd_cluster_curve *curve = &rank->curves[phase][part];
+            const struct tnd_cluster_curve *curve = &prices->curves[phase][part];
             us[stretch_of[part]] += at_share(curve->us, parts[part]);
             error_us[stretch_of[part]] += at_share(curve->error_us, parts[part]);
         }
@@ -151,7 +161,9 @@ static void time_shares(const struct tnd_cluster *cluster, struct tnd_cluster_pl
     for (int i = 0; i < (tnd_cluster_is_alone(plan) ? 1 : plan->n); i++) {
         const int64_t memory = cluster->ranks[plan->ranks[i]].memory;
         time_rank(cluster, plan, i, us, error_us);
-        plan->fits = plan->fits && (memory == 0 || plan->bytes[i] <= memory);
+        const int64_t elsewhere =
+            plan->n < 2 ? plan->placed[i] : 0; /* parts are copied in memory */
+        plan->fits = plan->fits && (memory == 0 || plan->bytes[i] - elsewhere <= memory);
     }
     if (plan->has_whole_experts) {
         time_whole_experts(cluster, plan, us);
@@ -185,23 +197,26 @@ static double layer_bytes(const struct tnd_cluster_model *model)
     return bytes;
 }
 
-/* Adds what a rank computes but for its layers. */
-static void add_part(const struct tnd_cluster *cluster, int rank, enum tnd_fit_part part,
-                     struct tnd_cluster_plan *plan)
+/* What the i-th rank of a plan has of all layers. */
+static double layers_at(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
+                        int i)
 {
-    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
-        const struct tnd_cluster_curve *curve = &cluster->ranks[rank].curves[phase][part];
-        plan->us[phase] += curve->us[TND_CLUSTER_POINTS - 1];
-        plan->error_us[phase] += curve->error_us[TND_CLUSTER_POINTS - 1];
-    }
+    return (double)plan->shares[i] / (double)cluster->model.n_layers;
 }
 
 /* The embedding of the first rank with layers, the classifier of another one. */
 static void add_ends(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan, int first,
                      int head)
 {
-    add_part(cluster, plan->ranks[first], TND_FIT_EMBEDDING, plan);
-    add_part(cluster, plan->ranks[head], TND_FIT_OUTPUT, plan);
+    const struct tnd_cluster_prices *begin = prices_of(cluster, plan, first);
+    const struct tnd_cluster_prices *end = prices_of(cluster, plan, head);
+    const double share = layers_at(cluster, plan, head);
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        const struct tnd_cluster_curve *curve = &begin->curves[phase][TND_FIT_EMBEDDING];
+        plan->us[phase] += curve->us[TND_CLUSTER_POINTS - 1] + at_share(end->head[phase].us, share);
+        plan->error_us[phase] +=
+            curve->error_us[TND_CLUSTER_POINTS - 1] + at_share(end->head[phase].error_us, share);
+    }
 }
 
 /* The next rank behind i that has layers; n: none. */
@@ -272,15 +287,19 @@ static void time_phase(const struct tnd_cluster *cluster, enum tnd_fit_phase pha
     *out_first = *out_last = next_stage(plan, -1);
     for (int i = *out_first; i < plan->n; i = next_stage(plan, i)) {
         const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
-        const double share = (double)plan->shares[i] / (double)model->n_layers;
+        const struct tnd_cluster_prices *prices = prices_of(cluster, plan, i);
+        const double share = layers_at(cluster, plan, i);
+        const double layers_us[TND_FIT_PHASES] = {
+            at_share(prices->layers[TND_FIT_PROMPT].us, share),
+            at_share(prices->layers[TND_FIT_GENERATION].us, share)};
         const int next = next_stage(plan, i);
         const double behind_us = next < plan->n ? hop_us(cluster, plan, i, next, bytes) : 0;
-        const double own_us = share * at_tokens(cluster, rank->layers_us, tokens) / n;
+        const double own_us = at_tokens(cluster, layers_us, tokens) / n;
         const double turn_own_us = beside_us(rank, own_us, before_us + behind_us);
         us += own_us;
         all_us += behind_us;
         turn_us = fmax(turn_us, before_us + turn_own_us + behind_us);
-        error_us += share * rank->layers_error_us[phase];
+        error_us += at_share(prices->layers[phase].error_us, share);
         before_us = behind_us;
         *out_last = i;
     }
@@ -306,7 +325,8 @@ static double time_batches(const struct tnd_cluster *cluster, const struct tnd_c
     const struct tnd_cluster_model *model = &cluster->model;
     const double tokens = ceil((double)model->n_texts / n), bytes = 4 * (double)model->dim * tokens;
     const int64_t back = plan->shares[0] > 0 ? model->dim : model->vocabulary;
-    const double head_us = cluster->ranks[plan->ranks[head]].batch_head_us[n - 1];
+    const double head_us = at_share(prices_of(cluster, plan, head)->batch_head[n - 1].us,
+                                    layers_at(cluster, plan, head));
     const double back_us = busy_us(cluster, plan, last, 0, 4 * tokens * (double)back);
     double round_us = head_us + ends_us(cluster, plan, first, last, tokens, tokens);
     double most_us = back_us, medium_us = back_us, came_us = 0;
@@ -314,8 +334,9 @@ static double time_batches(const struct tnd_cluster *cluster, const struct tnd_c
         const int next = next_stage(plan, i);
         const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
         const double sent_us = next < plan->n ? busy_us(cluster, plan, i, next, bytes) : 0;
-        const double share = (double)plan->shares[i] / (double)model->n_layers;
-        const double own_us = beside_us(rank, rank->batch_us[n - 1] * share, came_us + sent_us);
+        const double layers_us =
+            at_share(prices_of(cluster, plan, i)->batch[n - 1].us, layers_at(cluster, plan, i));
+        const double own_us = beside_us(rank, layers_us, came_us + sent_us);
         round_us += own_us + (next < plan->n ? hop_us(cluster, plan, i, next, bytes) : 0);
         most_us = fmax(most_us, fmax(sent_us, own_us + (i == head ? head_us : 0)));
         medium_us += sent_us;
@@ -353,11 +374,13 @@ static void time_layers(const struct tnd_cluster *cluster, struct tnd_cluster_pl
     plan->fits = true;
     for (int i = 0; i < plan->n; i++) {
         const int64_t memory = cluster->ranks[plan->ranks[i]].memory;
-        const double share = (double)plan->shares[i] / (double)model->n_layers;
+        const double share = layers_at(cluster, plan, i);
         plan->bytes[i] =
             (int64_t)(share * layer_bytes(model)) + (i == head ? model->bytes[TND_FIT_OUTPUT] : 0);
+        const int64_t placed = (int64_t)at_share(prices_of(cluster, plan, i)->layers_placed, share);
+        plan->placed[i] = placed < plan->bytes[i] ? placed : plan->bytes[i];
         plan->fits = plan->fits && !tnd_cluster_is_idle(plan, i) &&
-                     (memory == 0 || plan->bytes[i] <= memory);
+                     (memory == 0 || plan->bytes[i] - plan->placed[i] <= memory);
     }
 }
 
@@ -414,28 +437,47 @@ static double mixed_bytes(const struct tnd_cluster *cluster, const struct tnd_cl
     return bytes - share * parts[TND_FIT_ATTENTION] * (double)model->cache_bytes;
 }
 
-/* `plan->sums_us` is there, and move_us of many ranks. */
-static void time_mixed(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
+/* Bytes of all ranks, and which of them have a device that does not hold rows and layers: these use
+ * their CPU alone, as sessions do (llama/place_session.c). */
+static void find_mixed_bytes(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
 {
-    struct tnd_cluster_plan by_layers = prompts_of(plan);
-    plan->move_us = plan->n <= EXACT ? find_move_us(cluster, plan) : plan->move_us;
-    time_shares(cluster, plan);
-    time_layers(cluster, &by_layers);
-    plan->us[TND_FIT_PROMPT] = by_layers.us[TND_FIT_PROMPT] + plan->move_us;
-    plan->error_us[TND_FIT_PROMPT] =
-        by_layers.error_us[TND_FIT_PROMPT] + TND_CLUSTER_LINK_ERROR * plan->move_us;
-    plan->link_us[TND_FIT_PROMPT] = by_layers.link_us[TND_FIT_PROMPT] + plan->move_us;
-    plan->fits = true;
     int head = plan->n - 1;
     while (head > 0 && plan->layers[head] == 0) {
         head--;
     }
     head = plan->layers[0] > 0 ? 0 : head;
+    plan->by_cpu = 0;
     for (int i = 0; i < plan->n; i++) {
-        const int64_t memory = cluster->ranks[plan->ranks[i]].memory;
+        const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
         plan->bytes[i] = (int64_t)mixed_bytes(cluster, plan, i, i == head);
+        plan->by_cpu |= (uint64_t)(rank->device_memory < plan->bytes[i]) << i;
+    }
+}
+
+/* `plan->sums_us` is there, and move_us of many ranks. */
+static void time_mixed(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
+{
+    find_mixed_bytes(cluster, plan);
+    struct tnd_cluster_plan by_layers = prompts_of(plan), by_rows = *plan;
+    plan->move_us = plan->n <= EXACT ? find_move_us(cluster, plan) : plan->move_us;
+    time_shares(cluster, &by_rows);
+    time_layers(cluster, &by_layers);
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        plan->us[phase] = by_rows.us[phase];
+        plan->error_us[phase] = by_rows.error_us[phase];
+        plan->link_us[phase] = by_rows.link_us[phase];
+    }
+    plan->us[TND_FIT_PROMPT] = by_layers.us[TND_FIT_PROMPT] + plan->move_us;
+    plan->error_us[TND_FIT_PROMPT] =
+        by_layers.error_us[TND_FIT_PROMPT] + TND_CLUSTER_LINK_ERROR * plan->move_us;
+    plan->link_us[TND_FIT_PROMPT] = by_layers.link_us[TND_FIT_PROMPT] + plan->move_us;
+    plan->fits = true;
+    for (int i = 0; i < plan->n; i++) {
+        const struct tnd_cluster_rank *rank = &cluster->ranks[plan->ranks[i]];
+        const bool is_held = rank->has_device && (plan->by_cpu >> i & 1) == 0;
+        plan->placed[i] = is_held ? plan->bytes[i] : 0;
         plan->fits = plan->fits && !tnd_cluster_is_idle(plan, i) &&
-                     (memory == 0 || plan->bytes[i] <= memory);
+                     (rank->memory == 0 || plan->bytes[i] <= rank->memory);
     }
 }
 
@@ -493,6 +535,7 @@ int tnd_cluster_shares(const struct tnd_cluster *cluster, const struct tnd_clust
 void tnd_cluster_time_again(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
 {
     plan->in_flight = 0;
+    plan->by_cpu = 0;
     if (plan->division == TND_CLUSTER_MIXED) {
         time_mixed(cluster, plan);
     } else if (plan->division == TND_CLUSTER_LAYERS) {

@@ -318,7 +318,8 @@ enum tandem_status tnd_fit_model_new(const struct tnd_fit_weight *weights, int n
                                   .prompt_tokens = options->prompt_tokens > 0
                                                        ? options->prompt_tokens
                                                        : TND_FIT_PROMPT_TOKENS,
-                                  .n_texts = options->n_texts > 0 ? options->n_texts : 1};
+                                  .n_texts = options->n_texts > 0 ? options->n_texts : 1,
+                                  .returns_to_host = options->returns_to_host};
     enum tandem_status status = fill(weights, n_weights, options, &model, error);
     if (status != TANDEM_OK) {
         tnd_fit_model_fini(&model);
@@ -344,7 +345,7 @@ void tnd_fit_model_problem(const struct tnd_fit_model *model, const double count
     memcpy(problem.capacity, model->capacity, sizeof(problem.capacity));
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
         for (int from = 0; from < model->n_sides; from++) {
-            for (int to = 0; to < model->n_sides; to++) {
+            for (int to = 0; to < model->n_sides && !model->returns_to_host; to++) {
                 problem.move_us[from][to] += count[phase] * model->move_us[phase][from][to];
             }
         }
@@ -356,11 +357,22 @@ void tnd_fit_model_problem(const struct tnd_fit_model *model, const double count
         for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
             for (int side = 0; side < model->n_sides; side++) {
                 bool is_counted = count[phase] > 0; /* 0 times infinity is NaN */
-                items[i].us[side] += is_counted ? count[phase] * group->us[phase][side] : 0;
+                const double us = group->us[phase][side] +
+                                  (model->returns_to_host
+                                       ? tnd_fit_moved_us(model, (enum tnd_fit_phase)phase, 0, side)
+                                       : 0);
+                items[i].us[side] += is_counted ? count[phase] * us : 0;
             }
         }
     }
     *out = problem;
+}
+
+double tnd_fit_moved_us(const struct tnd_fit_model *model, enum tnd_fit_phase phase, int before,
+                        int side)
+{
+    return model->returns_to_host ? model->move_us[phase][0][side] + model->move_us[phase][side][0]
+                                  : model->move_us[phase][before][side];
 }
 
 double tnd_fit_model_us(const struct tnd_fit_model *model, const uint8_t *sides,
@@ -370,12 +382,13 @@ double tnd_fit_model_us(const struct tnd_fit_model *model, const uint8_t *sides,
     double error_us = 0;
     int before = 0;
     for (int i = 0; i < model->n_groups; i++) {
-        us += model->groups[i].us[phase][sides[i]] + model->move_us[phase][before][sides[i]];
+        us +=
+            model->groups[i].us[phase][sides[i]] + tnd_fit_moved_us(model, phase, before, sides[i]);
         error_us += model->groups[i].error_us[phase][sides[i]];
         before = sides[i];
     }
     *out_error_us = error_us;
-    return us + model->move_us[phase][before][0];
+    return us + (model->returns_to_host ? 0 : model->move_us[phase][before][0]);
 }
 
 double tnd_fit_model_cpu_us(const struct tnd_fit_model *model, enum tnd_fit_phase phase,

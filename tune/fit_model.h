@@ -44,6 +44,7 @@ struct tnd_fit_options {
     int64_t prompt_tokens;         /* of a pass; 0: TND_FIT_PROMPT_TOKENS */
     int64_t n_texts;               /* that get a token in a pass of generation; 0: one */
     int64_t context;               /* tokens that keys and values have room for */
+    bool returns_to_host; /* results of each group go to host memory, and come from there */
     enum tandem_type cache_type;
     /* {use_experts, use_layers}: of all tokens, those that use each expert, 0 to 1; NULL: all
      * experts are as likely, and those of a layer stay together */
@@ -68,6 +69,7 @@ struct tnd_fit_group {
 
 struct tnd_fit_model {
     int n_sides;
+    bool returns_to_host; /* as in options */
     int64_t prompt_tokens, n_texts;
     int64_t fixed_bytes; /* of each device: the reserve, results, a matrix in F32 */
     int32_t n_layers;
@@ -101,6 +103,10 @@ void tnd_fit_model_fini(struct tnd_fit_model *model);
 void tnd_fit_model_problem(const struct tnd_fit_model *model, const double count[TND_FIT_PHASES],
                            struct tnd_fit_item *items, struct tnd_fit_problem *out);
 
+/** What the moves before and behind a group on a side take that no other group accounts for:
+ *  from `before`, the side of the group before it, or from host memory and back to it. */
+double tnd_fit_moved_us(const struct tnd_fit_model *model, enum tnd_fit_phase phase, int before,
+                        int side);
 /** Time of a phase when groups are so placed, and its error bar. INFINITY: it cannot be. */
 double tnd_fit_model_us(const struct tnd_fit_model *model, const uint8_t *sides,
                         enum tnd_fit_phase phase, double *out_error_us);

@@ -21,6 +21,13 @@ void tnd_mapped_leave(const void *data)
     (void)data;
 }
 
+bool tnd_mapped_set_present(const void *data, const struct tnd_spans *present)
+{
+    (void)data;
+    (void)present;
+    return false;
+}
+
 bool tnd_mapped_find(const void *data, size_t bytes, struct tnd_mapped_file *out)
 {
     (void)data;
@@ -34,7 +41,7 @@ bool tnd_mapped_has_faults(void)
     return false;
 }
 
-enum tandem_status tnd_mapped_check(const void *data, size_t bytes, struct tandem_error *error)
+enum tandem_status tandem_mapped_check(const void *data, size_t bytes, struct tandem_error *error)
 {
     (void)data;
     (void)bytes;

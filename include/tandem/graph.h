@@ -30,6 +30,12 @@ TANDEM_API tandem_graph *tandem_graph_new(tandem_context *context);
  *  graph), STATE (finished already). */
 TANDEM_API void tandem_graph_add(tandem_graph *graph, tandem_tensor *result);
 
+/** Functions of the graph (tandem_custom) do more than compute, as those that send messages: a
+ *  computation is never begun anew once one of them has been called, so it is not given up for
+ *  another plan, and fails where a device is lost later on. Before it is computed; NULL is allowed.
+ *  One thread at a time per context. Never fails. */
+TANDEM_API void tandem_graph_set_runs_once(tandem_graph *graph);
+
 /** Checks the graph, orders it and plans its memory: results whose lifetimes do not overlap share
  *  bytes. Returns the first error that any builder recorded in the context. Must be called once,
  *  before the graph is computed. Allocates the outputs in the context. One thread at a time per

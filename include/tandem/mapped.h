@@ -8,6 +8,8 @@
 #ifndef TANDEM_MAPPED_H
 #define TANDEM_MAPPED_H
 
+#include <stddef.h>
+
 #include "tandem/status.h"
 
 TANDEM_BEGIN_C
@@ -22,6 +24,11 @@ TANDEM_API enum tandem_status tandem_guard_mapped_files(struct tandem_error *err
 /** OK as long as the guard has met no fault in this process; afterwards FILE and the name of the
  *  last file that was damaged. For programs at their end. Any thread. Errors: FILE. */
 TANDEM_API enum tandem_status tandem_mapped_files_status(struct tandem_error *error);
+/** Whether these bytes, wherever they are, can be relied on. Any thread. Errors: FILE (they lie, in
+ *  part, in a mapped file where the guard has met a fault, or in the part of a model that a rank
+ *  keeps, and were not sent to it: they read as zeros). */
+TANDEM_API enum tandem_status tandem_mapped_check(const void *data, size_t bytes,
+                                                  struct tandem_error *error);
 
 TANDEM_END_C
 #endif

@@ -254,12 +254,15 @@ struct tandem_place_options {
      *  calling thread. NULL: experts of a layer stay together. */
     const void *(*gather)(void *user, int weight, const int32_t *experts, int64_t n_experts,
                           int backend);
-    void *gather_user; /**< handed to `gather` */
+    void *gather_user;    /**< handed to `gather` */
+    bool returns_to_host; /**< what each part of a layer computes goes to host memory, and the next
+                               one reads it there: processes that share rows of the weights add up
+                               their results */
 };
 #define TANDEM_PLACE_OPTIONS_INIT                                                                  \
     {                                                                                              \
         sizeof(struct tandem_place_options), TANDEM_PLACE_MIXED, 0, 0, TANDEM_TYPE_F32, 0, NULL,   \
-            0, false, NULL, 0, 0, NULL, 0, NULL, NULL                                              \
+            0, false, NULL, 0, 0, NULL, 0, NULL, NULL, false                                       \
     }
 
 /** Decides by the timing table which weights live in the memory of which device, by saved time per

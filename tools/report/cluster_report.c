@@ -208,6 +208,10 @@ static void print_places(const struct tnd_cluster_report *r, struct tnd_text *ou
         if (rank->memory > 0) {
             tnd_text_printf(out, " %8.2f GiB", (double)rank->memory / GIB);
         }
+        if (plan->placed[i] > 0) {
+            tnd_text_printf(out, "  %.2f GiB of it on %.31s", (double)plan->placed[i] / GIB,
+                            rank->device);
+        }
         tnd_text_add_char(out, '\n');
     }
     const bool is_alone = plan->shares[0] == tnd_cluster_shares(cluster, plan);
@@ -346,6 +350,28 @@ static void print_faster(const struct tnd_cluster_report *r, double latency, dou
     free(changed.links);
 }
 
+/* Each machine whose device the plan uses, by its CPU alone. */
+static void print_without_devices(const struct tnd_cluster_report *r, struct tnd_text *out)
+{
+    const struct tnd_cluster_plan *plan = r->best >= 0 ? &r->plans[r->best] : NULL;
+    for (int i = 0; plan != NULL && i < plan->n; i++) {
+        struct tnd_cluster changed = *r->cluster;
+        const struct tnd_cluster_rank *rank = &changed.ranks[plan->ranks[i]];
+        if (plan->placed[i] == 0) {
+            continue;
+        }
+        changed.ranks = calloc((size_t)changed.n, sizeof(changed.ranks[0]));
+        if (changed.ranks != NULL) {
+            char what[128];
+            memcpy(changed.ranks, r->cluster->ranks, (size_t)changed.n * sizeof(changed.ranks[0]));
+            changed.ranks[plan->ranks[i]].has_device = false;
+            snprintf(what, sizeof(what), "%.60s without its %.31s", rank->name, rank->device);
+            print_changed(r, &changed, what, INFINITY, out);
+        }
+        free(changed.ranks);
+    }
+}
+
 /* Twice the memory of each machine that is full, or holds less than all of the model. */
 static void print_memory(const struct tnd_cluster_report *r, struct tnd_text *out)
 {
@@ -414,6 +440,9 @@ void tnd_cluster_print_choice(const struct tnd_cluster_report *r, struct tnd_tex
     for (int i = 0; i < plan->n; i++) {
         tnd_text_printf(out, "%s%s ", i > 0 ? ", " : "", name_of(cluster, plan->ranks[i]));
         add_share(cluster, plan, i, out);
+        if (plan->placed[i] > 0) {
+            tnd_text_printf(out, " with %.31s", cluster->ranks[plan->ranks[i]].device);
+        }
     }
     tnd_text_add(out, plan->has_whole_experts ? "; experts whole" : "");
     add_in_flight(cluster, plan, out);
@@ -449,6 +478,7 @@ void tnd_cluster_print(const struct tnd_cluster_report *r, struct tnd_text *out)
     }
     if (r->cluster->n > 1) {
         tnd_text_printf(out, "\n%-44s %9s %11s\n", "With", "prompt", "generation");
+        print_without_devices(r, out);
         print_faster(r, 1, 1 / FASTER, "links of 10 times the bandwidth", out);
         print_faster(r, 1 / FASTER, 1, "links of a tenth of the latency", out);
         print_memory(r, out);
@@ -480,7 +510,11 @@ static void json_plan(const struct tnd_cluster *cluster, const struct tnd_cluste
         if (plan->n > 1 && layers_of(plan) != NULL) {
             tnd_text_printf(out, "\"layers\": %d, ", layers_of(plan)[i]);
         }
-        tnd_text_printf(out, "\"bytes\": %lld}", (long long)plan->bytes[i]);
+        tnd_text_printf(out, "\"bytes\": %lld", (long long)plan->bytes[i]);
+        if (plan->placed[i] > 0) {
+            tnd_text_printf(out, ", \"device_bytes\": %lld", (long long)plan->placed[i]);
+        }
+        tnd_text_add_char(out, '}');
     }
     tnd_text_add(out, "]");
     if (plan->n > 1) {

@@ -78,12 +78,18 @@ static enum tandem_status read_member(struct reading *r, const char *key, struct
         one->memory = (int64_t)(number * GIB);
         return TANDEM_OK;
     }
+    if (strcmp(key, "device_gib") == 0) {
+        TND_TRY(read_number(r, key, 0, MOST_GIB, &number, error));
+        one->device_memory = (int64_t)(number * GIB);
+        return TANDEM_OK;
+    }
     if (strcmp(key, "threads") == 0) {
         TND_TRY(read_number(r, key, 1, MOST_THREADS, &number, error));
         one->threads = (int64_t)number;
         return TANDEM_OK;
     }
-    return wrong(r, "a machine has name, table, memory_gib and threads, not", key, error);
+    return wrong(r, "a machine has name, table, memory_gib, device_gib and threads, not", key,
+                 error);
 }
 
 static enum tandem_status read_machine(struct reading *r, struct tandem_error *error)

@@ -13,6 +13,7 @@ struct tnd_machine {
     char table[TND_MACHINES_PATH]; /* as the file says it */
     int64_t memory;                /* bytes; 0: not told */
     int64_t threads;               /* 0: the most that its table has */
+    int64_t device_memory;         /* bytes of the first device of its table; 0: it is not used */
 };
 
 struct tnd_machines {

@@ -2,13 +2,17 @@
  * Joining the ranks of an MPI launcher, and leaving them. */
 #include "tools/report/ranks_cli.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "cluster/among.h"
+#include "formats/partial.h"
+#include "llama/shard.h"
 #include "tools/report/ranks_file.h"
 #include "tools/report/ranks_plan.h"
 #include "base/tnd_status.h"
@@ -19,7 +23,9 @@
 /* The communicator of this process: MPI is started once. */
 static tandem_communicator *joined;
 static bool has_session;
-static int kept_stdout = -1; /* of a rank above 0, which may come to lead */
+static struct tnd_ranks_file *model_file; /* NULL: there is none */
+static bool model_needs_all;              /* and has got it */
+static int kept_stdout = -1;              /* of a rank above 0, which may come to lead */
 static enum tnd_say_level kept_level;
 
 /* Who computes: decided once, for all sessions. */
@@ -81,26 +87,56 @@ static void leave_to_first(void)
     exit(tnd_ranks_end(1));
 }
 
-const char *tnd_ranks_path(const struct tnd_ranks_options *ranks, const char *path,
-                           struct tandem_error *error)
+/* After a failure of all ranks. (One of the communicator each tells by itself.) */
+static void leave_if_known(void)
 {
-    enum { KEPT = 8 };
-    static char kept[KEPT][4096];
-    static int n_kept;
-    if (joined == NULL || path == NULL || has_session) { /* others follow, and open nothing more */
-        return path;
-    }
-    if (ranks->limit_s > 0) {
-        tandem_communicator_set_limit(joined, ranks->limit_s);
-    }
-    char *out = kept[n_kept++ % KEPT];
-    if (tnd_ranks_file(joined, path, ranks->cache, out, sizeof(kept[0]), error) == TANDEM_OK) {
-        return out;
-    }
     if (tandem_communicator_rank(joined) > 0 && tandem_communicator_error(joined) == NULL) {
         leave_to_first();
     }
-    return NULL;
+}
+
+/* The file of all that `path` stands for; NULL: after a failure. */
+static struct tnd_ranks_file *open_file(const struct tnd_ranks_options *ranks, const char *path,
+                                        bool needs_all, struct tandem_error *error)
+{
+    struct tnd_ranks_file *file = NULL;
+    if (ranks->limit_s > 0) {
+        tandem_communicator_set_limit(joined, ranks->limit_s);
+    }
+    if (tnd_ranks_file_open(joined, path, ranks->cache, needs_all, &file, error) != TANDEM_OK) {
+        leave_if_known();
+        return NULL;
+    }
+    tnd_source_takes_parts = tnd_source_takes_parts || tnd_ranks_file_is_copy(file);
+    return file;
+}
+
+const char *tnd_ranks_model_path(const struct tnd_ranks_options *ranks, const char *path,
+                                 bool is_converted, struct tandem_error *error)
+{
+    if (joined == NULL || path == NULL || has_session) { /* others follow, and open nothing more */
+        return path;
+    }
+    /* a file that is read in place of mapped is read before there is a plan */
+    model_needs_all = is_converted || tnd_environment(TND_ENVIRONMENT_MAP) != NULL;
+    model_file = open_file(ranks, path, model_needs_all, error);
+    return model_file != NULL ? tnd_ranks_file_path(model_file) : NULL;
+}
+
+const char *tnd_ranks_tokenizer_path(const struct tnd_ranks_options *ranks, const char *path,
+                                     struct tandem_error *error)
+{
+    static char kept[PATH_MAX];
+    if (joined == NULL || path == NULL || has_session) {
+        return path;
+    }
+    struct tnd_ranks_file *file = open_file(ranks, path, false, error);
+    if (file == NULL) {
+        return NULL;
+    }
+    snprintf(kept, sizeof(kept), "%s", tnd_ranks_file_path(file));
+    tnd_ranks_file_close(file);
+    return kept;
 }
 
 /* "2,1,1" for `count` ranks. */
@@ -311,7 +347,7 @@ static enum tandem_status make_plan(const tandem_model *model, tandem_runtime *r
             who.is_idle[i] = true;
         }
     }
-    if (status == TANDEM_OK) {
+    if (status == TANDEM_OK && tandem_communicator_rank(joined) == 0) {
         say_plan(&plan, count);
     }
     tnd_ranks_plan_fini(&plan);
@@ -347,6 +383,75 @@ static enum tandem_status decide(const tandem_model *model, tandem_runtime *runt
     return read_shares("--shares", ranks->shares, count, who.shares, error);
 }
 
+static void fill_options(const struct tnd_ranks_options *ranks,
+                         struct tandem_session_options *options)
+{
+    options->communicator = computing();
+    options->shares = who.is_alone ? NULL : who.shares;
+    options->division = who.division;
+    options->layer_shares = who.is_alone ? NULL : who.layer_shares;
+    options->prompt_batch = who.prompt_batch;
+    options->has_whole_experts = who.has_whole_experts;
+    options->batches_in_flight = ranks->in_flight > 0 ? (int)ranks->in_flight : who.in_flight;
+}
+
+/* ---- what a rank needs of the model file ---- */
+
+struct wish {
+    const struct tnd_file *file;
+    struct tnd_spans spans;
+};
+
+/* (Other bytes were computed from the file's.) */
+static void wish_for(void *user, const void *data, size_t bytes, size_t stride, int64_t times)
+{
+    struct wish *wish = user;
+    const uintptr_t begin = (uintptr_t)wish->file->data, at = (uintptr_t)data;
+    for (int64_t i = 0; i < times && at >= begin && at - begin < wish->file->bytes; i++) {
+        const uint64_t offset = at - begin + (uint64_t)i * stride;
+        tnd_spans_add(&wish->spans, offset, offset + bytes);
+    }
+}
+
+static enum tandem_status find_wish(const tandem_model *model,
+                                    const struct tandem_session_options *options, struct wish *wish)
+{
+    const int rank = tandem_communicator_rank(joined);
+    if (who.is_alone && rank == who.leader) {
+        tnd_spans_add(&wish->spans, 0, wish->file->bytes);
+    } else if (!who.is_idle[rank] && !who.is_alone) {
+        TND_TRY(tnd_llama_shard_reads(model, options, wish_for, wish, NULL));
+    }
+    tnd_spans_tidy(&wish->spans);
+    return wish->spans.failed ? TANDEM_E_MEMORY : TANDEM_OK;
+}
+
+/* What this rank computes with comes to its copy. A model that cannot be divided so, of which
+ * nothing is wanted, is refused where all begin the session. */
+static enum tandem_status fetch(const tandem_model *model,
+                                const struct tandem_session_options *options,
+                                struct tandem_error *error)
+{
+    if (model_file == NULL) {
+        return TANDEM_OK;
+    }
+    const tandem_source *source = tandem_model_source(model);
+    const bool is_partial =
+        tnd_ranks_file_is_copy(model_file) && !model_needs_all && source->partial != NULL;
+    struct wish wish = {.file = &source->file};
+    if (is_partial && find_wish(model, options, &wish) != TANDEM_OK) {
+        wish.spans.n = 0;
+    }
+    enum tandem_status status = tnd_ranks_file_fetch(model_file, &wish.spans, error);
+    if (status == TANDEM_OK && is_partial) {
+        status = tnd_source_see_parts(source, tnd_ranks_file_path(model_file), error);
+    } else if (status != TANDEM_OK) {
+        leave_if_known();
+    }
+    tnd_spans_fini(&wish.spans);
+    return status;
+}
+
 static void say_ranks(void)
 {
     const tandem_communicator *ranks = computing();
@@ -376,6 +481,9 @@ enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runti
     const bool is_first = !who.is_made;
     if (is_first) {
         TND_TRY(decide(model, runtime, options, ranks, refused, error));
+        struct tandem_session_options planned = *options;
+        fill_options(ranks, &planned);
+        TND_TRY(fetch(model, &planned, error));
     }
     if (who.is_idle[rank]) {
         idle();
@@ -383,13 +491,7 @@ enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runti
     if (rank != who.leader) {
         follow(model, runtime);
     }
-    options->communicator = computing();
-    options->shares = who.is_alone ? NULL : who.shares;
-    options->division = who.division;
-    options->layer_shares = who.is_alone ? NULL : who.layer_shares;
-    options->prompt_batch = who.prompt_batch;
-    options->has_whole_experts = who.has_whole_experts;
-    options->batches_in_flight = ranks->in_flight > 0 ? (int)ranks->in_flight : who.in_flight;
+    fill_options(ranks, options);
     if (is_first && !who.is_alone) {
         say_ranks();
     }
@@ -429,6 +531,8 @@ int tnd_ranks_end(int code)
     } else if (has_session) {
         dismiss();
     }
+    tnd_ranks_file_close(model_file);
+    model_file = NULL;
     tandem_communicator_close(who.among);
     tandem_communicator_close(joined);
     free(who.shares);

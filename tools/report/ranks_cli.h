@@ -63,7 +63,8 @@ struct tnd_ranks_options {
          0,                                                                                        \
          0,                                                                                        \
          "DIR",                                                                                    \
-         "where ranks without the model file keep a copy; default: ~/.cache/tandem/models"},       \
+         "where ranks without the model file keep their part of it; default: "                     \
+         "~/.cache/tandem/models"},                                                                \
     {                                                                                              \
         "rank-limit", ARGS_NUMBER, &(r)->limit_s, 0, 1e6, "S",                                     \
             "seconds that a rank waits for another one; 60"                                        \
@@ -71,11 +72,15 @@ struct tnd_ranks_options {
 
 /** Joins the ranks of an MPI launcher, where there are any. False after a message. */
 bool tnd_ranks_begin(void);
-/** Where this rank has a file of rank 0: at `path`, or in its cache, to which rank 0 has sent it
- *  (ranks_file.h). Collective. Without ranks, for NULL, and after the first session `path`. The
- *  result lives as long as the process. NULL on failure. */
-const char *tnd_ranks_path(const struct tnd_ranks_options *ranks, const char *path,
-                           struct tandem_error *error);
+/** Where this rank has the model file of rank 0: at `path`, or in its cache, to which rank 0 sends
+ *  what the rank needs once there is a plan (ranks_file.h); all of it if the model `is_converted`.
+ *  Collective. Without ranks, for NULL, and after the first session `path`. The result lives as
+ *  long as the process. NULL on failure. */
+const char *tnd_ranks_model_path(const struct tnd_ranks_options *ranks, const char *path,
+                                 bool is_converted, struct tandem_error *error);
+/** The same for a tokenizer's file. */
+const char *tnd_ranks_tokenizer_path(const struct tnd_ranks_options *ranks, const char *path,
+                                     struct tandem_error *error);
 /** tandem_session_new with the ranks that the first call plans, or one alone. On the rank that
  *  leads (0, or with `leads_here` not set the best one) it returns as that does; on others it
  *  follows that one until the end, and ends the process then. */

@@ -1,58 +1,58 @@
 /* SPDX-License-Identifier: MIT
- * Rank 0 tells size and digest of its file; a rank without it looks for a copy with both in its
- * cache, and otherwise gets the file in pieces, each of which it confirms. A copy is written beside
- * its name, checked and renamed, so that a name never stands for a part of a file. Its name has the
- * digest: files of the same name do not meet. */
+ * Rank 0 tells size and digest of its file. A rank without it looks for a copy in its cache, tells
+ * which ranges it lacks, and gets them in pieces, each of which it confirms. One rank after the
+ * other, as ranks of one host share a cache: each looks first what the ranks before it have got. */
 #include "tools/report/ranks_file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/digest.h"
-#include "base/file.h"
 #include "base/tnd_status.h"
+#include "tools/report/ranks_copy.h"
 #include "tools/say.h"
 #include "tools/terminal.h"
 
-#define PART ".part-"
-enum { PIECE = 4 << 20, WHY = 200, TELL_S = 5 /* between lines where no terminal shows a bar */ };
+enum {
+    PIECE = 4 << 20,
+    KEEP = 64, /* pieces between records of what came: what an interruption costs */
+    MOST_RANGES = 1 << 26,
+    TELL_S = 5 /* between lines where no terminal shows a bar */
+};
 
 /* What a rank has, and what it needs. */
 enum having { HAS, LACKS, CANNOT };
 struct told {
     int64_t having;
-    char why[WHY];
+    uint64_t kept, disk; /* bytes of its copy */
+    char why[TND_RANKS_WHY];
 };
 
-/* What rank 0 has. */
-struct offer {
-    int64_t bytes;
+/* Before a piece; n 0: there will be none. */
+struct piece {
+    int64_t n;
     uint64_t digest;
 };
 
-struct sending {
+struct tnd_ranks_file {
     tandem_communicator *communicator;
     int rank, count;
-    const char *path;
-    char *out; /* of this rank, {out_bytes} */
-    size_t out_bytes;
-    const char *cache;
-    struct offer offer;
-    struct told *told; /* {count} */
-    int file;          /* rank 0's, open; -1: none */
-    char *piece;       /* {PIECE} */
+    const char *path; /* all call it so */
+    char name[96];    /* without folders, for messages */
+    struct tnd_ranks_offer offer;
+    struct told mine;
+    struct told *told;           /* {count} */
+    bool *has_copy;              /* {count}: whether a rank needs one */
+    int file;                    /* rank 0's, open; -1: none */
+    struct stat facts;           /* of it, when it was read */
+    char *piece;                 /* {PIECE} */
+    struct tnd_ranks_copy *copy; /* of this rank; NULL: it has the file */
 };
 
 static double seconds(void)
@@ -62,60 +62,56 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static struct told cannot(const char *what, const char *path)
+static double mib(uint64_t bytes)
 {
-    struct told told = {.having = CANNOT};
+    return (double)bytes / 1048576;
+}
+
+static void cannot(struct told *told, const char *what, const char *path)
+{
     const int code = errno;
-    snprintf(told.why, sizeof(told.why), "%.100s %s%s%s", path, what, code != 0 ? ": " : "",
+    told->having = CANNOT;
+    snprintf(told->why, sizeof(told->why), "%.100s %s%s%s", path, what, code != 0 ? ": " : "",
              code != 0 ? strerror(code) : "");
-    return told;
+}
+
+/* Takes the verdict on a step of the copy. */
+static void note(struct told *told, bool is_done)
+{
+    told->having = is_done ? told->having : CANNOT;
 }
 
 /* All learn what each has to say; the first that cannot go on is the failure of all. */
-static enum tandem_status agree(struct sending *s, const struct told *mine,
-                                struct tandem_error *error)
+static enum tandem_status agree(struct tnd_ranks_file *f, struct tandem_error *error)
 {
-    size_t *bytes = calloc((size_t)s->count, sizeof(bytes[0]));
-    const double limit_s = tandem_communicator_limit(s->communicator);
+    size_t *bytes = calloc((size_t)f->count, sizeof(bytes[0]));
     if (bytes == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "cluster", s->count, 0, "cluster: no memory");
+        return tnd_error_set(error, TANDEM_E_MEMORY, "cluster", f->count, 0, "cluster: no memory");
     }
-    for (int i = 0; i < s->count; i++) {
-        bytes[i] = sizeof(*mine);
+    for (int i = 0; i < f->count; i++) {
+        bytes[i] = sizeof(f->mine);
     }
-    /* Others may read a large file meanwhile. */
-    tandem_communicator_set_limit(s->communicator, -limit_s);
     enum tandem_status status =
-        tandem_communicator_all_gather(s->communicator, mine, bytes, s->told, error);
-    tandem_communicator_set_limit(s->communicator, limit_s);
+        tandem_communicator_all_gather(f->communicator, &f->mine, bytes, f->told, error);
     free(bytes);
-    for (int i = 0; status == TANDEM_OK && i < s->count; i++) {
-        s->told[i].why[WHY - 1] = '\0';
-        if (s->told[i].having == CANNOT) {
+    for (int i = 0; status == TANDEM_OK && i < f->count; i++) {
+        f->told[i].why[TND_RANKS_WHY - 1] = '\0';
+        if (f->told[i].having == CANNOT) {
             status =
-                tnd_error_set(error, TANDEM_E_FILE, "cluster", i, s->count, "rank %d on %s: %s", i,
-                              tandem_communicator_host(s->communicator, i), s->told[i].why);
+                tnd_error_set(error, TANDEM_E_FILE, "cluster", i, f->count, "rank %d on %s: %s", i,
+                              tandem_communicator_host(f->communicator, i), f->told[i].why);
         }
     }
     return status;
 }
 
-static bool has_all(const struct sending *s)
-{
-    bool has = true;
-    for (int i = 0; i < s->count; i++) {
-        has = has && s->told[i].having == HAS;
-    }
-    return has;
-}
-
-/* ---- contents ---- */
+/* ---- rank 0's file ---- */
 
 /* Reads `n` bytes at `at`; an end of the file is a failure too. */
-static bool read_piece(int file, int64_t at, char *out, size_t n)
+static bool read_piece(int file, uint64_t at, char *out, size_t n)
 {
     for (size_t done = 0; done < n;) {
-        const ssize_t got = pread(file, out + done, n - done, (off_t)(at + (int64_t)done));
+        const ssize_t got = pread(file, out + done, n - done, (off_t)(at + done));
         if (got == 0 || (got < 0 && errno != EINTR)) {
             errno = got == 0 ? 0 : errno;
             return false;
@@ -125,451 +121,500 @@ static bool read_piece(int file, int64_t at, char *out, size_t n)
     return true;
 }
 
-static size_t piece_bytes(int64_t bytes, int64_t at)
+static bool digest_file(struct tnd_ranks_file *f)
 {
-    return bytes - at < PIECE ? (size_t)(bytes - at) : PIECE;
-}
-
-/* Digest of an open file of this many bytes. */
-static bool digest_file(const struct sending *s, int file, int64_t bytes, uint64_t *out)
-{
-    uint64_t digest = (uint64_t)bytes;
-    for (int64_t at = 0; at < bytes; at += PIECE) {
-        const size_t n = piece_bytes(bytes, at);
-        if (!read_piece(file, at, s->piece, n)) {
+    f->offer.digest = f->offer.bytes;
+    for (uint64_t at = 0; at < f->offer.bytes; at += PIECE) {
+        const uint64_t left = f->offer.bytes - at;
+        const size_t n = left < PIECE ? (size_t)left : PIECE;
+        if (!read_piece(f->file, at, f->piece, n)) {
             return false;
         }
-        digest = tnd_digest_add(digest, tnd_digest(s->piece, n));
+        f->offer.digest = tnd_digest_add(f->offer.digest, tnd_digest(f->piece, n));
     }
-    *out = digest;
     return true;
 }
 
-/* ---- the cache ---- */
-
-static const char *name_of(const char *path)
+static bool is_unchanged(const struct tnd_ranks_file *f)
 {
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
+    struct stat now, by_name;
+    return fstat(f->file, &now) == 0 && stat(f->path, &by_name) == 0 &&
+           by_name.st_ino == now.st_ino && by_name.st_dev == now.st_dev &&
+           now.st_size == f->facts.st_size && now.st_mtim.tv_sec == f->facts.st_mtim.tv_sec &&
+           now.st_mtim.tv_nsec == f->facts.st_mtim.tv_nsec;
 }
 
-/* Path of the copy; false with the reason. (The end of a name tells the format.) */
-static bool find_copy(const struct sending *s, char out[PATH_MAX], struct told *why)
+/* What comes before the weights of a GGUF file. Whoever opens a file that is none tells why. */
+static bool find_head(struct tnd_ranks_file *f)
 {
-    const char *cache = secure_getenv("XDG_CACHE_HOME"); /* relative paths are invalid, says XDG */
-    const bool has_cache = cache != NULL && cache[0] == '/';
-    const char *folder = s->cache != NULL ? s->cache : has_cache ? cache : secure_getenv("HOME");
-    const char *rest = s->cache != NULL ? ""
-                       : has_cache      ? "/tandem/models"
-                                        : "/.cache/tandem/models";
-    struct tandem_error error = {.text = ""};
+    tandem_source *source;
+    uint64_t head = f->offer.bytes;
+    if (tandem_source_open(f->path, &source, NULL) != TANDEM_OK) {
+        return true;
+    }
+    const struct tnd_file *file = &source->file;
+    const bool is_gguf = strncmp(tandem_source_format(source), "GGUF", 4) == 0;
+    const bool is_single = source->n_more_files == 0;
+    for (size_t i = 0; i < source->n_tensors && is_gguf && is_single; i++) {
+        const uint64_t at = (uint64_t)((const uint8_t *)source->tensors[i].data - file->data);
+        head = at < head ? at : head;
+    }
+    f->offer.head = is_gguf ? head : 0;
+    tandem_source_close(source);
+    return is_single;
+}
+
+static void make_offer(struct tnd_ranks_file *f)
+{
     errno = 0;
-    if (folder == NULL || folder[0] == '\0') {
-        *why = cannot("is not there, and neither HOME nor XDG_CACHE_HOME says where a copy may be "
-                      "kept",
-                      s->path);
-        return false;
+    if (stat(f->path, &f->facts) == 0 && S_ISDIR(f->facts.st_mode)) {
+        cannot(&f->mine, "is a folder, which is not sent to ranks that lack it: copy it to them",
+               f->path);
+        return;
     }
-    const int n = snprintf(out, PATH_MAX, "%s%s/%016" PRIx64 "-%.160s", folder, rest,
-                           s->offer.digest, name_of(s->path));
-    if (n < 0 || n >= PATH_MAX - 32 || (size_t)n >= s->out_bytes) {
-        *why = cannot("is not there, and the name of its copy is too long", s->path);
-        return false;
+    f->file = open(f->path, O_RDONLY | O_CLOEXEC);
+    if (f->file < 0 || fstat(f->file, &f->facts) != 0 || !S_ISREG(f->facts.st_mode)) {
+        cannot(&f->mine, "cannot be read", f->path);
+        return;
     }
-    if (s->cache == NULL && tnd_file_check_owner(out, &error) != TANDEM_OK) {
-        *why = (struct told){.having = CANNOT};
-        snprintf(why->why, sizeof(why->why), "%.180s", error.text);
-        return false;
+    f->offer.bytes = (uint64_t)f->facts.st_size;
+    if (!digest_file(f)) {
+        cannot(&f->mine, "cannot be read to its end", f->path);
+        return;
     }
-    return true;
-}
-
-/* Whether the copy is there and holds what rank 0's file holds. One that does not is
- * replaced by what rank 0 sends. */
-static struct told look_up(struct sending *s)
-{
-    char path[PATH_MAX];
-    struct told told = {.having = LACKS};
-    struct stat info;
-    uint64_t digest = 0;
-    if (!find_copy(s, path, &told)) {
-        return told;
-    }
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-        return errno == ENOENT || errno == ENOTDIR ? told : cannot("cannot be read", path);
-    }
-    const bool is_good = fstat(file, &info) == 0 && S_ISREG(info.st_mode) &&
-                         info.st_size == (off_t)s->offer.bytes &&
-                         digest_file(s, file, s->offer.bytes, &digest) && digest == s->offer.digest;
-    close(file);
-    if (is_good) {
-        snprintf(s->out, s->out_bytes, "%s", path);
-        told.having = HAS;
-        return told;
-    }
-    fprintf(stderr,
-            "rank %d on %s: note: %s does not hold what was written into it: fetched anew\n",
-            s->rank, tandem_communicator_host(s->communicator, s->rank), path);
-    return told;
-}
-
-/* Parts of this copy that nobody writes any more: their writers hold a lock. */
-static void remove_left_overs(const char *path)
-{
-    const size_t n_folder = tnd_file_folder_length(path);
-    const char *name = path + n_folder;
-    const size_t n_name = strlen(name);
-    char one[PATH_MAX + 32];
-    snprintf(one, sizeof(one), "%.*s.", (int)n_folder, path);
-    DIR *folder = opendir(one);
-    const struct dirent *entry;
-    while (folder != NULL && (entry = readdir(folder)) != NULL) {
-        if (strncmp(entry->d_name, name, n_name) != 0 ||
-            strncmp(entry->d_name + n_name, PART, strlen(PART)) != 0) {
-            continue;
-        }
-        snprintf(one, sizeof(one), "%.*s%.255s", (int)n_folder, path, entry->d_name);
-        const int file = open(one, O_WRONLY | O_CLOEXEC);
-        if (file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0) {
-            (void)unlink(one);
-        }
-        if (file >= 0) {
-            close(file);
-        }
-    }
-    if (folder != NULL) {
-        closedir(folder);
+    errno = 0;
+    if (!find_head(f)) {
+        cannot(&f->mine,
+               "is one of several files, which are not sent to ranks that lack them: copy them",
+               f->path);
+    } else if (!is_unchanged(f)) {
+        cannot(&f->mine, "is being changed", f->path);
     }
 }
 
-/* A part that this process fills. */
-struct part {
-    int file; /* -1: there is none */
-    char path[PATH_MAX], temporary[PATH_MAX + 32];
-    uint64_t digest;
+/* ---- sending: rank 0 ---- */
+
+struct progress {
+    uint64_t done, all;
+    double shown_s;
 };
 
-/* A new file of our own, locked. (Another process may take it for a left-over before the lock.) */
-static bool make_temporary(struct part *part)
-{
-    struct stat by_name, by_file;
-    for (int i = 0; i < 8; i++) {
-        snprintf(part->temporary, sizeof(part->temporary), "%s" PART "XXXXXX", part->path);
-        part->file = mkostemp(part->temporary, O_CLOEXEC);
-        if (part->file < 0 || flock(part->file, LOCK_EX) != 0) {
-            return false;
-        }
-        if (fstat(part->file, &by_file) == 0 && stat(part->temporary, &by_name) == 0 &&
-            by_file.st_ino == by_name.st_ino) {
-            return true;
-        }
-        close(part->file);
-        part->file = -1;
-    }
-    return false;
-}
-
-static struct told open_part(struct sending *s, struct part *part)
-{
-    struct told told = {.having = HAS};
-    struct tandem_error error = {.text = ""};
-    struct statvfs disk;
-    if (!find_copy(s, part->path, &told)) {
-        return told;
-    }
-    if (tnd_file_make_folders(part->path, &error) != TANDEM_OK) {
-        told.having = CANNOT;
-        snprintf(told.why, sizeof(told.why), "%.180s", error.text);
-        return told;
-    }
-    remove_left_overs(part->path);
-    if (!make_temporary(part)) {
-        return cannot("cannot be written", part->path);
-    }
-    if (fstatvfs(part->file, &disk) == 0 &&
-        (double)disk.f_bavail * (double)disk.f_frsize < (double)s->offer.bytes) {
-        told.having = CANNOT;
-        snprintf(told.why, sizeof(told.why),
-                 "%.1f MiB are free for a copy of %.1f MiB in %.90s; --model-cache names another "
-                 "folder",
-                 (double)disk.f_bavail * (double)disk.f_frsize / 1048576,
-                 (double)s->offer.bytes / 1048576, part->path);
-    }
-    part->digest = (uint64_t)s->offer.bytes;
-    return told;
-}
-
-static struct told write_piece(struct sending *s, struct part *part, size_t n)
-{
-    for (size_t done = 0; done < n;) {
-        const ssize_t put = write(part->file, s->piece + done, n - done);
-        if (put < 0 && errno != EINTR) {
-            return cannot("cannot be written", part->path);
-        }
-        done += put > 0 ? (size_t)put : 0;
-    }
-    part->digest = tnd_digest_add(part->digest, tnd_digest(s->piece, n));
-    return (struct told){.having = HAS};
-}
-
-/* The name stands for the whole file from now on. */
-static struct told end_part(struct sending *s, struct part *part)
-{
-    struct told told = {.having = HAS};
-    errno = 0;
-    if (part->digest != s->offer.digest) {
-        return cannot("came with other contents than rank 0 had told: is its file being changed?",
-                      s->path);
-    }
-    if (fsync(part->file) != 0 || rename(part->temporary, part->path) != 0) {
-        return cannot("cannot be written", part->path);
-    }
-    part->temporary[0] = '\0';
-    snprintf(s->out, s->out_bytes, "%s", part->path);
-    return told;
-}
-
-static void close_part(struct part *part)
-{
-    if (part->file >= 0 && part->temporary[0] != '\0') {
-        (void)unlink(part->temporary);
-    }
-    if (part->file >= 0) {
-        close(part->file);
-    }
-}
-
-/* ---- sending ---- */
-
-static void say_progress(const struct sending *s, int64_t done, double *io_shown_s)
+static void say_progress(const struct tnd_ranks_file *f, struct progress *p)
 {
     const bool has_bar = isatty(STDERR_FILENO) != 0;
     const double now = seconds();
-    if (now - *io_shown_s < (has_bar ? 0.2 : TELL_S) || tnd_say_level == TND_SAY_QUIET) {
+    if (now - p->shown_s < (has_bar ? 0.2 : TELL_S) || tnd_say_level == TND_SAY_QUIET) {
         return;
     }
-    *io_shown_s = now;
+    p->shown_s = now;
     if (has_bar) {
         tnd_terminal_control("\r");
     }
-    fprintf(stderr, "%s: sent %3.0f %% of %.1f MiB%s", name_of(s->path),
-            100.0 * (double)done / (double)s->offer.bytes, (double)s->offer.bytes / 1048576,
-            has_bar ? "" : "\n");
+    fprintf(stderr, "%s: sent %3.0f %% of %.1f MiB%s", f->name,
+            100.0 * (double)p->done / (double)p->all, mib(p->all), has_bar ? "" : "\n");
 }
 
-/* One piece to all that lack the file in this round; whether all of them go on. */
-static enum tandem_status send_piece(struct sending *s, const bool *receives, int64_t n,
-                                     bool *io_goes_on, struct tandem_error *error)
+/* Where a walk through ranges is. */
+struct walk {
+    size_t i;
+    uint64_t at; /* in range i */
+};
+
+/* The next bytes of ranges that are adjacent, at most `most`; 0: the end. */
+static size_t next_run(const struct tnd_spans *spans, struct walk *io, size_t most,
+                       uint64_t *out_at)
 {
-    bool goes_on = true;
-    for (int i = 1; i < s->count; i++) {
-        if (receives[i]) {
-            TND_TRY(tandem_communicator_send(s->communicator, i, &n, sizeof(n), error));
-            if (n > 0) {
-                TND_TRY(tandem_communicator_send(s->communicator, i, s->piece, (size_t)n, error));
-            }
+    if (io->i == spans->n) {
+        return 0;
+    }
+    const struct tnd_file_span span = spans->list[io->i];
+    const uint64_t left = span.end - span.begin - io->at;
+    const size_t n = left < most ? (size_t)left : most;
+    *out_at = span.begin + io->at;
+    io->at += n;
+    if (io->at == span.end - span.begin) {
+        *io = (struct walk){io->i + 1, 0};
+    }
+    return n;
+}
+
+/* Fills the piece; false: rank 0 cannot. */
+static bool fill_piece(struct tnd_ranks_file *f, const struct tnd_spans *spans, struct walk *io,
+                       size_t *out_n)
+{
+    size_t n = 0, run;
+    uint64_t at;
+    while (n < PIECE && (run = next_run(spans, io, PIECE - n, &at)) > 0) {
+        if (!read_piece(f->file, at, f->piece + n, run)) {
+            cannot(&f->mine, "cannot be read to its end", f->path);
+            return false;
+        }
+        n += run;
+    }
+    errno = 0;
+    if (!is_unchanged(f)) {
+        cannot(&f->mine, "is being changed", f->path);
+        return false;
+    }
+    *out_n = n;
+    return true;
+}
+
+/* The ranges that a rank lacks, which ascend within the file. */
+static enum tandem_status receive_wish(const struct tnd_ranks_file *f, int rank, int64_t n,
+                                       struct tnd_spans *out, struct tandem_error *error)
+{
+    const size_t bytes = (size_t)n * sizeof(struct tnd_file_span);
+    struct tnd_file_span *list = n <= MOST_RANGES ? malloc(bytes) : NULL;
+    if (list == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "cluster", n, MOST_RANGES,
+                             "rank %d on %s wants %lld ranges of %s, for which there is no memory",
+                             rank, tandem_communicator_host(f->communicator, rank), (long long)n,
+                             f->name);
+    }
+    enum tandem_status status =
+        tandem_communicator_receive(f->communicator, rank, list, bytes, error);
+    for (int64_t i = 0; status == TANDEM_OK && i < n; i++) {
+        if (list[i].begin >= list[i].end || list[i].end > f->offer.bytes ||
+            (i > 0 && list[i].begin < list[i - 1].end)) {
+            status = tnd_error_set(error, TANDEM_E_FORMAT, "cluster", i, n,
+                                   "rank %d on %s wants a range that %s does not have", rank,
+                                   tandem_communicator_host(f->communicator, rank), f->name);
+        } else {
+            tnd_spans_add(out, list[i].begin, list[i].end);
         }
     }
-    for (int i = 1; n > 0 && i < s->count; i++) {
+    free(list);
+    return status;
+}
+
+static enum tandem_status send_pieces(struct tnd_ranks_file *f, int rank,
+                                      const struct tnd_spans *spans, bool *io_goes_on,
+                                      struct tandem_error *error)
+{
+    struct progress progress = {.all = tnd_spans_bytes(spans), .shown_s = seconds()};
+    struct walk walk = {0, 0};
+    while (progress.done < progress.all && *io_goes_on) {
+        size_t n = 0;
         int64_t is_good = 0;
-        if (receives[i]) {
-            TND_TRY(
-                tandem_communicator_receive(s->communicator, i, &is_good, sizeof(is_good), error));
-            goes_on = goes_on && is_good != 0;
+        *io_goes_on = fill_piece(f, spans, &walk, &n);
+        const struct piece piece = {(int64_t)n, tnd_digest(f->piece, n)};
+        TND_TRY(tandem_communicator_send(f->communicator, rank, &piece, sizeof(piece), error));
+        if (n > 0) {
+            TND_TRY(tandem_communicator_send(f->communicator, rank, f->piece, n, error));
+            TND_TRY(tandem_communicator_receive(f->communicator, rank, &is_good, sizeof(is_good),
+                                                error));
+            *io_goes_on = is_good != 0;
         }
-    }
-    *io_goes_on = *io_goes_on && goes_on;
-    return TANDEM_OK;
-}
-
-static enum tandem_status send_all(struct sending *s, const bool *receives, struct told *out,
-                                   struct tandem_error *error)
-{
-    double shown_s = seconds();
-    bool goes_on = true;
-    for (int i = 1; i < s->count; i++) {
-        if (receives[i]) {
-            tnd_say("%s: %.1f MiB go to rank %d on %s, which has no such file\n", name_of(s->path),
-                    (double)s->offer.bytes / 1048576, i,
-                    tandem_communicator_host(s->communicator, i));
-        }
-    }
-    for (int64_t at = 0; goes_on && at < s->offer.bytes; at += PIECE) {
-        const size_t n = piece_bytes(s->offer.bytes, at);
-        if (!read_piece(s->file, at, s->piece, n)) {
-            *out = cannot("cannot be read to its end", s->path);
-            break;
-        }
-        TND_TRY(send_piece(s, receives, (int64_t)n, &goes_on, error));
-        say_progress(s, at + (int64_t)n, &shown_s);
+        progress.done += n;
+        say_progress(f, &progress);
     }
     if (isatty(STDERR_FILENO) && tnd_say_level != TND_SAY_QUIET) {
         tnd_terminal_control("\r\033[K");
     }
-    return send_piece(s, receives, 0, &goes_on, error); /* the end */
+    return TANDEM_OK;
 }
 
-static enum tandem_status receive_all(struct sending *s, struct told *out,
-                                      struct tandem_error *error)
+/* A rank's turn; it tells how many ranges it lacks, or -1: it cannot go on. */
+static enum tandem_status serve(struct tnd_ranks_file *f, int rank, bool *io_goes_on,
+                                struct tandem_error *error)
 {
-    struct part part = {.file = -1};
-    int64_t n = 0, done = 0;
-    *out = open_part(s, &part);
-    enum tandem_status status =
-        tandem_communicator_receive(s->communicator, 0, &n, sizeof(n), error);
-    while (status == TANDEM_OK && n > 0 && n <= PIECE) {
-        status = tandem_communicator_receive(s->communicator, 0, s->piece, (size_t)n, error);
-        *out = status == TANDEM_OK && out->having == HAS ? write_piece(s, &part, (size_t)n) : *out;
-        const int64_t is_good = out->having == HAS;
-        done += n;
-        if (status == TANDEM_OK) {
-            status = tandem_communicator_send(s->communicator, 0, &is_good, sizeof(is_good), error);
-        }
-        if (status == TANDEM_OK) {
-            status = tandem_communicator_receive(s->communicator, 0, &n, sizeof(n), error);
-        }
+    const int64_t turn = *io_goes_on;
+    int64_t n = 0;
+    TND_TRY(tandem_communicator_send(f->communicator, rank, &turn, sizeof(turn), error));
+    if (turn == 0) {
+        return TANDEM_OK;
     }
-    if (status == TANDEM_OK && out->having == HAS) {
-        if (done < s->offer.bytes) { /* another rank has stopped it */
-            *out = (struct told){.having = LACKS};
-        } else {
-            *out = end_part(s, &part);
-        }
+    TND_TRY(tandem_communicator_receive(f->communicator, rank, &n, sizeof(n), error));
+    if (n <= 0) {
+        *io_goes_on = n == 0;
+        return TANDEM_OK;
     }
-    close_part(&part);
+    struct tnd_spans spans = TND_SPANS_INIT;
+    enum tandem_status status = receive_wish(f, rank, n, &spans, error);
+    if (status == TANDEM_OK && spans.failed) {
+        status = tnd_error_set(error, TANDEM_E_MEMORY, "cluster", n, 0, "cluster: no memory");
+    }
+    if (status == TANDEM_OK) {
+        const double part = mib(tnd_spans_bytes(&spans));
+        tnd_say("%s: %.*f of %.1f MiB go to rank %d on %s, which has no such file\n", f->name,
+                part < 0.1 ? 3 : 1, part, mib(f->offer.bytes), rank,
+                tandem_communicator_host(f->communicator, rank));
+        status = send_pieces(f, rank, &spans, io_goes_on, error);
+    }
+    tnd_spans_fini(&spans);
     return status;
 }
 
-/* The first of the ranks on one host receives, as they may share their cache; those that still
- * lack the file then receive in the next round. */
-static bool is_turn(const struct sending *s, int rank, bool is_first_round)
+/* ---- receiving: the others ---- */
+
+static bool put_piece(struct tnd_ranks_file *f, const struct tnd_spans *spans, struct walk *io,
+                      const struct piece *piece)
 {
-    const char *own = tandem_communicator_host(s->communicator, rank);
-    for (int i = 0; is_first_round && i < rank; i++) {
-        if (s->told[i].having == LACKS &&
-            strcmp(tandem_communicator_host(s->communicator, i), own) == 0) {
+    size_t done = 0, run;
+    uint64_t at;
+    errno = 0;
+    if (tnd_digest(f->piece, (size_t)piece->n) != piece->digest) {
+        cannot(&f->mine, "came with other contents than rank 0 had read", f->path);
+        return false;
+    }
+    while (done < (size_t)piece->n &&
+           (run = next_run(spans, io, (size_t)piece->n - done, &at)) > 0) {
+        if (!tnd_ranks_copy_put(f->copy, at, f->piece + done, run, f->mine.why)) {
+            f->mine.having = CANNOT;
             return false;
         }
+        done += run;
     }
-    return s->told[rank].having == LACKS;
+    return true;
 }
 
-static enum tandem_status send_round(struct sending *s, bool is_first_round,
-                                     struct tandem_error *error)
+static enum tandem_status receive_pieces(struct tnd_ranks_file *f, const struct tnd_spans *spans,
+                                         struct tandem_error *error)
 {
-    struct told mine = s->told[s->rank];
-    bool *receives = calloc((size_t)s->count, sizeof(receives[0]));
-    if (receives == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "cluster", s->count, 0, "cluster: no memory");
+    const uint64_t all = tnd_spans_bytes(spans);
+    struct walk walk = {0, 0};
+    uint64_t done = 0;
+    for (int i = 1; done < all && f->mine.having == HAS; i++) {
+        struct piece piece;
+        TND_TRY(tandem_communicator_receive(f->communicator, 0, &piece, sizeof(piece), error));
+        if (piece.n <= 0 || piece.n > PIECE || (uint64_t)piece.n > all - done) {
+            f->mine.having = LACKS; /* rank 0 tells why */
+            break;
+        }
+        TND_TRY(tandem_communicator_receive(f->communicator, 0, f->piece, (size_t)piece.n, error));
+        done += (uint64_t)piece.n;
+        bool is_good = put_piece(f, spans, &walk, &piece);
+        if (is_good && (i % KEEP == 0 || done == all)) {
+            is_good = tnd_ranks_copy_keep(f->copy, f->mine.why);
+            note(&f->mine, is_good);
+        }
+        const int64_t answer = is_good;
+        TND_TRY(tandem_communicator_send(f->communicator, 0, &answer, sizeof(answer), error));
     }
-    for (int i = 1; i < s->count; i++) {
-        receives[i] = is_turn(s, i, is_first_round);
+    if (f->mine.having != HAS) { /* what came is not lost; the reason of before stays */
+        char why[TND_RANKS_WHY];
+        (void)tnd_ranks_copy_keep(f->copy, why);
     }
-    enum tandem_status status = TANDEM_OK;
-    if (s->rank == 0) {
-        status = send_all(s, receives, &mine, error);
-    } else if (receives[s->rank]) {
-        status = receive_all(s, &mine, error);
+    return TANDEM_OK;
+}
+
+static enum tandem_status take(struct tnd_ranks_file *f, const struct tnd_spans *wanted,
+                               struct tandem_error *error)
+{
+    int64_t turn = 0;
+    struct tnd_spans missing = TND_SPANS_INIT;
+    TND_TRY(tandem_communicator_receive(f->communicator, 0, &turn, sizeof(turn), error));
+    if (turn == 0) {
+        f->mine.having = LACKS;
+        return TANDEM_OK;
     }
-    free(receives);
-    if (status == TANDEM_OK) {
-        status = agree(s, &mine, error);
+    tnd_ranks_copy_look(f->copy);
+    tnd_spans_subtract(wanted, &f->copy->partial.present, &missing);
+    if (missing.failed) {
+        errno = ENOMEM;
+        cannot(&f->mine, "cannot be looked for", f->path);
+    } else if (missing.n > 0) {
+        note(&f->mine, tnd_ranks_copy_begin(f->copy, &missing, f->mine.why));
     }
-    if (status == TANDEM_OK && !has_all(s)) {
-        mine = s->told[s->rank].having == HAS ? s->told[s->rank] : look_up(s);
-        status = agree(s, &mine, error);
+    const bool can = f->mine.having == HAS;
+    const int64_t n = can ? (int64_t)missing.n : -1;
+    enum tandem_status status = tandem_communicator_send(f->communicator, 0, &n, sizeof(n), error);
+    if (status == TANDEM_OK && n > 0) {
+        status = tandem_communicator_send(f->communicator, 0, missing.list,
+                                          missing.n * sizeof(missing.list[0]), error);
     }
+    if (status == TANDEM_OK && n > 0) {
+        status = receive_pieces(f, &missing, error);
+    }
+    tnd_spans_fini(&missing);
+    f->mine.kept = tnd_spans_bytes(&f->copy->partial.present);
+    f->mine.disk = tnd_ranks_copy_disk(f->copy);
     return status;
 }
 
 /* ---- all of it ---- */
 
-/* Whether the file is there. What is there and cannot be used is told by whoever opens it. */
-static struct told look(struct sending *s)
+static enum tandem_status take_turns(struct tnd_ranks_file *f, const struct tnd_spans *wanted,
+                                     struct tandem_error *error)
 {
-    struct told told = {.having = HAS};
-    struct stat info;
-    if (stat(s->path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR)) {
-        return told;
+    bool goes_on = true;
+    f->mine.having = HAS;
+    for (int i = 1; i < f->count; i++) {
+        if (f->rank == 0 && f->has_copy[i]) {
+            TND_TRY(serve(f, i, &goes_on, error));
+        } else if (f->rank == i && f->has_copy[i]) {
+            TND_TRY(take(f, wanted, error));
+        }
     }
-    told.having = LACKS;
-    return s->rank > 0 ? told : cannot("cannot be opened", s->path);
+    return agree(f, error);
 }
 
-static struct told make_offer(struct sending *s)
+static void say_copies(const struct tnd_ranks_file *f)
 {
-    struct stat info;
-    errno = 0;
-    if (stat(s->path, &info) == 0 && S_ISDIR(info.st_mode)) {
-        return cannot("is a folder, which is not sent to ranks that lack it: copy it to them",
-                      s->path);
+    for (int i = 1; i < f->count && f->rank == 0; i++) {
+        if (f->has_copy[i]) {
+            tnd_say("%s: the copy of rank %d on %s has %.1f of %.1f MiB, and %.1f on its disk\n",
+                    f->name, i, tandem_communicator_host(f->communicator, i), mib(f->told[i].kept),
+                    mib(f->offer.bytes), mib(f->told[i].disk));
+        }
     }
-    s->file = open(s->path, O_RDONLY | O_CLOEXEC);
-    if (s->file < 0 || fstat(s->file, &info) != 0 || !S_ISREG(info.st_mode)) {
-        return cannot("cannot be read", s->path);
-    }
-    s->offer.bytes = (int64_t)info.st_size;
-    return digest_file(s, s->file, s->offer.bytes, &s->offer.digest)
-               ? (struct told){.having = HAS}
-               : cannot("cannot be read to its end", s->path);
 }
 
-static enum tandem_status share(struct sending *s, struct tandem_error *error)
+enum tandem_status tnd_ranks_file_fetch(struct tnd_ranks_file *f, const struct tnd_spans *wanted,
+                                        struct tandem_error *error)
 {
-    struct told mine = look(s);
-    TND_TRY(agree(s, &mine, error));
-    if (has_all(s)) {
+    bool any = false;
+    for (int i = 0; i < f->count; i++) {
+        any = any || f->has_copy[i];
+    }
+    if (!any) {
         return TANDEM_OK;
     }
-    const bool has_own = mine.having == HAS;
-    if (s->rank == 0) {
-        mine = make_offer(s);
+    const double limit_s = tandem_communicator_limit(f->communicator);
+    tandem_communicator_set_limit(f->communicator, -limit_s); /* others may read a large file */
+    const enum tandem_status status = take_turns(f, wanted, error);
+    tandem_communicator_set_limit(f->communicator, limit_s);
+    if (status == TANDEM_OK) {
+        say_copies(f);
     }
-    TND_TRY(agree(s, &mine, error));
-    TND_TRY(tandem_communicator_broadcast(s->communicator, &s->offer, sizeof(s->offer), error));
-    mine = has_own ? (struct told){.having = HAS} : look_up(s);
-    TND_TRY(agree(s, &mine, error));
-    for (int round = 0; round < 2 && !has_all(s); round++) {
-        TND_TRY(send_round(s, round == 0, error));
+    return status;
+}
+
+/* Whether the file is there. What is there and cannot be used is told by whoever opens it. */
+static void look(struct tnd_ranks_file *f)
+{
+    struct stat info;
+    f->mine.having = HAS;
+    if (stat(f->path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR)) {
+        return;
     }
+    if (f->rank == 0) {
+        cannot(&f->mine, "cannot be opened", f->path);
+    } else {
+        f->mine.having = LACKS;
+    }
+}
+
+static void find_copy(struct tnd_ranks_file *f, const char *cache)
+{
+    char who[160];
+    snprintf(who, sizeof(who), "rank %d on %.120s", f->rank,
+             tandem_communicator_host(f->communicator, f->rank));
+    errno = ENOMEM;
+    f->copy = calloc(1, sizeof(*f->copy));
+    if (f->copy == NULL) {
+        cannot(&f->mine, "has no copy", f->path);
+        return;
+    }
+    f->copy->file = -1;
+    f->copy->offer = f->offer;
+    note(&f->mine, tnd_ranks_copy_find(f->copy, cache, f->path, who, f->mine.why));
+}
+
+static enum tandem_status share(struct tnd_ranks_file *f, const char *cache, bool needs_all,
+                                struct tandem_error *error)
+{
+    bool any = false;
+    look(f);
+    TND_TRY(agree(f, error));
+    for (int i = 0; i < f->count; i++) {
+        f->has_copy[i] = f->told[i].having == LACKS;
+        any = any || f->has_copy[i];
+    }
+    if (!any) {
+        return TANDEM_OK;
+    }
+    f->mine.having = HAS;
+    if (f->rank == 0) {
+        make_offer(f);
+    }
+    TND_TRY(agree(f, error));
+    TND_TRY(tandem_communicator_broadcast(f->communicator, &f->offer, sizeof(f->offer), error));
+    if (f->has_copy[f->rank]) {
+        find_copy(f, cache);
+    }
+    TND_TRY(agree(f, error));
+    struct tnd_spans wanted = TND_SPANS_INIT;
+    tnd_spans_add(&wanted, 0, needs_all || f->offer.head == 0 ? f->offer.bytes : f->offer.head);
+    const enum tandem_status status =
+        wanted.failed
+            ? tnd_error_set(error, TANDEM_E_MEMORY, "cluster", 1, 0, "cluster: no memory for files")
+            : take_turns(f, &wanted, error);
+    tnd_spans_fini(&wanted);
+    return status;
+}
+
+static enum tandem_status begin(struct tnd_ranks_file *f, const char *cache, bool needs_all,
+                                struct tandem_error *error)
+{
+    const size_t n = (size_t)f->count;
+    f->told = calloc(n, sizeof(f->told[0]));
+    f->has_copy = calloc(n, sizeof(f->has_copy[0]));
+    f->piece = f->count > 1 ? malloc(PIECE) : NULL;
+    if (f->told == NULL || f->has_copy == NULL || (f->count > 1 && f->piece == NULL)) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "cluster", PIECE, 0,
+                             "cluster: no memory for files");
+    }
+    if (f->count < 2) {
+        return TANDEM_OK;
+    }
+    const double limit_s = tandem_communicator_limit(f->communicator);
+    tandem_communicator_set_limit(f->communicator, -limit_s); /* others may read a large file */
+    const enum tandem_status status = share(f, cache, needs_all, error);
+    tandem_communicator_set_limit(f->communicator, limit_s);
+    return status;
+}
+
+enum tandem_status tnd_ranks_file_open(tandem_communicator *communicator, const char *path,
+                                       const char *cache, bool needs_all,
+                                       struct tnd_ranks_file **out_file, struct tandem_error *error)
+{
+    struct tnd_ranks_file *f = calloc(1, sizeof(*f));
+    const char *slash = strrchr(path, '/');
+    if (f == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "cluster", (int64_t)sizeof(*f), 0,
+                             "cluster: no memory for files");
+    }
+    f->communicator = communicator;
+    f->rank = tandem_communicator_rank(communicator);
+    f->count = tandem_communicator_count(communicator);
+    f->path = path;
+    f->file = -1;
+    snprintf(f->name, sizeof(f->name), "%.90s", slash != NULL ? slash + 1 : path);
+    const enum tandem_status status = begin(f, cache, needs_all, error);
+    if (status != TANDEM_OK) {
+        tnd_ranks_file_close(f);
+        return status;
+    }
+    *out_file = f;
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_ranks_file(tandem_communicator *communicator, const char *path,
-                                  const char *cache, char *out, size_t out_bytes,
-                                  struct tandem_error *error)
+const char *tnd_ranks_file_path(struct tnd_ranks_file *f)
 {
-    struct sending s = {.communicator = communicator,
-                        .rank = tandem_communicator_rank(communicator),
-                        .count = tandem_communicator_count(communicator),
-                        .path = path,
-                        .out = out,
-                        .out_bytes = out_bytes,
-                        .cache = cache,
-                        .file = -1};
-    if (snprintf(out, out_bytes, "%s", path) >= (int)out_bytes) {
-        return tnd_error_set(error, TANDEM_E_LIMIT, "cluster", (int64_t)strlen(path),
-                             (int64_t)out_bytes,
-                             "the path of the model has %zu bytes, expected "
-                             "fewer than %zu",
-                             strlen(path), out_bytes);
+    return f->copy != NULL ? tnd_ranks_copy_path(f->copy) : f->path;
+}
+
+bool tnd_ranks_file_is_copy(const struct tnd_ranks_file *f)
+{
+    return f->copy != NULL;
+}
+
+void tnd_ranks_file_close(struct tnd_ranks_file *f)
+{
+    if (f == NULL) {
+        return;
     }
-    if (s.count < 2) {
-        return TANDEM_OK;
+    if (f->copy != NULL) {
+        tnd_ranks_copy_close(f->copy);
+        free(f->copy);
     }
-    s.told = calloc((size_t)s.count, sizeof(s.told[0]));
-    s.piece = malloc(PIECE);
-    enum tandem_status status = TANDEM_E_MEMORY;
-    if (s.told == NULL || s.piece == NULL) {
-        (void)tnd_error_set(error, status, "cluster", PIECE, 0, "cluster: no memory for files");
-    } else {
-        status = share(&s, error);
+    if (f->file >= 0) {
+        close(f->file);
     }
-    if (s.file >= 0) {
-        close(s.file);
-    }
-    free(s.told);
-    free(s.piece);
-    return status;
+    free(f->told);
+    free(f->has_copy);
+    free(f->piece);
+    free(f);
 }

@@ -77,7 +77,7 @@ static enum tandem_status price(struct making *m, struct told *told, struct tand
              tandem_communicator_host(m->communicator, tandem_communicator_rank(m->communicator)),
              (unsigned long long)tnd_fingerprint_hash(&fingerprint));
     tnd_runtime_parts(request->runtime, &parts);
-    const struct tnd_fit_options options = {
+    struct tnd_fit_options options = {
         .table = m->table,
         .registry = parts.registry,
         .error_bound = parts.error_bound,
@@ -87,6 +87,11 @@ static enum tandem_status price(struct making *m, struct told *told, struct tand
         .n_texts = request->n_texts,
         .context = is_cut ? request->context : hparams->context,
         .cache_type = request->cache_type};
+    uint8_t slots[TND_MAX_SLOTS];
+    tnd_runtime_fit_devices(&parts, &options, slots);
+    while (options.n_devices > 0 && options.memory[options.n_devices] <= 0) {
+        options.n_devices--; /* nobody knows what it holds */
+    }
     const int most = most_threads(m->table);
     const int together = n_beside * options.n_threads;
     told->rank.memory = (int64_t)(tnd_memory_available("/proc", "/sys/fs/cgroup") / n_beside);
@@ -96,15 +101,13 @@ static enum tandem_status price(struct making *m, struct told *told, struct tand
 
 static bool is_sane(const struct told *told)
 {
-    bool is_good = told->rank.memory >= 0 && told->rank.beside >= 1 && told->rank.beside <= 1000;
-    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
-        for (int part = 0; part < TND_FIT_PARTS; part++) {
-            const struct tnd_cluster_curve *curve = &told->rank.curves[phase][part];
-            for (int p = 0; p < TND_CLUSTER_POINTS; p++) {
-                is_good =
-                    is_good && curve->us[p] >= 0 && curve->us[p] < 1e15 && curve->error_us[p] >= 0;
-            }
-        }
+    /* (All of the prices are times and bytes.) */
+    const double *prices = (const double *)(const void *)told->rank.prices;
+    bool is_good = told->rank.memory >= 0 && told->rank.device_memory >= 0 &&
+                   told->rank.beside >= 1 && told->rank.beside <= 1000;
+    const size_t bytes = sizeof(told->rank.prices);
+    for (size_t i = 0; i < bytes / sizeof(prices[0]); i++) {
+        is_good = is_good && prices[i] >= 0 && prices[i] < 1e15;
     }
     return is_good;
 }
@@ -145,6 +148,7 @@ static void decide(struct making *m)
     for (int i = 0; i < cluster->n; i++) {
         struct told *told = &m->told[i];
         told->why[sizeof(told->why) - 1] = told->end[sizeof(told->end) - 1] = '\0';
+        told->rank.device[sizeof(told->rank.device) - 1] = '\0';
         ends[i] = told->end;
         cluster->ranks[i] = told->rank;
         snprintf(cluster->ranks[i].name, sizeof(cluster->ranks[i].name), "rank %d on %.60s", i,

@@ -128,7 +128,7 @@ static enum tandem_status open_all(struct bench *bench, const char *checkpoint,
                                    struct tandem_error *error)
 {
     const struct bench_options *o = &bench->options;
-    const char *path = tnd_ranks_path(&o->ranks, checkpoint, error);
+    const char *path = tnd_ranks_model_path(&o->ranks, checkpoint, o->type != NULL, error);
     if (path == NULL && checkpoint != NULL) {
         return error->status;
     }

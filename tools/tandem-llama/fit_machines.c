@@ -13,6 +13,7 @@
 #include "tools/report/ranks_plan.h"
 #include "tools/report/stub_backends.h"
 #include "tools/say.h"
+#include "tune/place.h"
 
 /* A path as the list has it: beside the list, unless it begins with '/'. */
 static void path_beside(const char *list, const char *table, char *out, size_t n)
@@ -30,9 +31,32 @@ struct pricing {
     struct tnd_fit_options options;
 };
 
+/* The first device of the table, if the list says how much memory it has. */
+static enum tandem_status use_device(const struct tnd_machine *machine,
+                                     const struct tnd_registry *registry,
+                                     struct tnd_fit_options *io_options, bool *out_is_unused,
+                                     struct tandem_error *error)
+{
+    uint8_t slots[TND_MAX_SLOTS];
+    const int n = tnd_place_devices(registry, slots);
+    io_options->n_devices = machine->device_memory > 0;
+    if (io_options->n_devices > n) {
+        snprintf(error->text, sizeof(error->text),
+                 "device_gib of machine '%.64s': its table has no device with memory of its own",
+                 machine->name);
+        return error->status = TANDEM_E_ARGUMENT;
+    }
+    if (io_options->n_devices > 0) {
+        io_options->devices[1] = tnd_registry_name(registry, slots[0]);
+        io_options->memory[1] = machine->device_memory;
+    }
+    *out_is_unused = io_options->n_devices < (n > 0);
+    return TANDEM_OK;
+}
+
 static enum tandem_status price_machine(const struct pricing *p, const struct tnd_machine *machine,
                                         struct tnd_cluster_rank *out,
-                                        struct tnd_cluster_model *out_model,
+                                        struct tnd_cluster_model *out_model, bool *out_is_unused,
                                         struct tandem_error *error)
 {
     struct tnd_fit_options own = p->options;
@@ -50,6 +74,9 @@ static enum tandem_status price_machine(const struct pricing *p, const struct tn
     }
     if (status == TANDEM_OK) {
         own.registry = registry;
+        status = use_device(machine, registry, &own, out_is_unused, error);
+    }
+    if (status == TANDEM_OK) {
         status = tnd_cluster_price(p->weights->list, p->weights->n, &p->shape, &own, 1,
                                    own.n_threads, out, out_model, error);
     }
@@ -62,10 +89,12 @@ static enum tandem_status price_machine(const struct pricing *p, const struct tn
 static enum tandem_status price_all(const struct pricing *p, const struct tnd_machines *machines,
                                     struct tnd_cluster *cluster, struct tandem_error *error)
 {
-    int n_priced = 0;
+    int n_priced = 0, n_unused = 0;
     for (int i = 0; i < machines->n; i++) {
-        const enum tandem_status status =
-            price_machine(p, &machines->list[i], &cluster->ranks[i], &cluster->model, error);
+        bool is_unused = false;
+        const enum tandem_status status = price_machine(p, &machines->list[i], &cluster->ranks[i],
+                                                        &cluster->model, &is_unused, error);
+        n_unused += is_unused;
         cluster->ranks[i].is_left_out = status == TANDEM_E_NOT_FOUND;
         n_priced += status == TANDEM_OK;
         if (status != TANDEM_OK &&
@@ -75,6 +104,9 @@ static enum tandem_status price_all(const struct pricing *p, const struct tnd_ma
         if (status != TANDEM_OK) {
             tnd_say("%s: %s\n", machines->list[i].name, error->text);
         }
+    }
+    if (n_unused > 0) {
+        tnd_say("note: device_gib would count with the devices of %d machines\n", n_unused);
     }
     return TANDEM_OK;
 }
@@ -86,8 +118,7 @@ static enum tandem_status print_report(const struct tnd_cluster_report *report, 
     if (as_json) {
         tnd_cluster_print_json(report, &out);
     } else {
-        tnd_text_printf(&out, "%s. Nothing was run: times are what tables predict for the CPUs.\n",
-                        what);
+        tnd_text_printf(&out, "%s. Nothing was run: times are what tables predict.\n", what);
         tnd_cluster_print(report, &out);
     }
     return tnd_emit_end(&out, tnd_cli_write, stdout, "fit", error);

@@ -79,12 +79,12 @@ enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,
                                 struct tandem_error *error)
 {
     const struct tnd_kit_options *o = &kit->options;
-    const char *path = tnd_ranks_path(&o->ranks, checkpoint, error);
+    const char *path = tnd_ranks_model_path(&o->ranks, checkpoint, o->type != NULL, error);
     if (path == NULL) {
         return error->status;
     }
     if (o->tokenizer != NULL) {
-        kit->options.tokenizer = tnd_ranks_path(&o->ranks, o->tokenizer, error);
+        kit->options.tokenizer = tnd_ranks_tokenizer_path(&o->ranks, o->tokenizer, error);
         if (kit->options.tokenizer == NULL) {
             return error->status;
         }

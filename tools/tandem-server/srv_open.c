@@ -67,7 +67,8 @@ static enum tandem_status open_model(struct srv_kit *kit, const struct srv_setti
     enum tandem_type target = TANDEM_TYPE_F32;
     tandem_source *source;
     SRV_TRY(read_type(settings->type, &target, error));
-    const char *path = tnd_ranks_path(&settings->ranks, settings->model, error);
+    const char *path =
+        tnd_ranks_model_path(&settings->ranks, settings->model, settings->type != NULL, error);
     if (path == NULL) {
         return error->status;
     }
@@ -90,7 +91,7 @@ static enum tandem_status open_tokenizer(struct srv_kit *kit, const struct srv_s
     const int64_t n = tandem_model_hparams(kit->model)->vocabulary;
     struct stat info;
     if (settings->tokenizer != NULL) {
-        const char *path = tnd_ranks_path(&settings->ranks, settings->tokenizer, error);
+        const char *path = tnd_ranks_tokenizer_path(&settings->ranks, settings->tokenizer, error);
         return path == NULL ? error->status
                             : tandem_tokenizer_open(path, n, &kit->tokenizer, error);
     }

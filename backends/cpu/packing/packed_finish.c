@@ -34,5 +34,5 @@ enum tandem_status tnd_packed_weight_check(const struct tnd_packed_weight *packe
         return TANDEM_OK;
     }
     size_t panels = (size_t)(tnd_packed_matrix_panels(packed) * packed->matrices);
-    return tnd_mapped_check(packed->panels, panels * packed->panel_bytes, error);
+    return tandem_mapped_check(packed->panels, panels * packed->panel_bytes, error);
 }
