@@ -461,10 +461,15 @@ static void build_call(struct tnd_onnx_call *call, int *in)
     const struct tnd_onnx_node *node = call->node;
     const struct tnd_onnx_function *function = find_function(call->builder->model, node);
     const struct tnd_onnx_op *op = function != NULL ? NULL : find_op(node->domain, node->op);
-    if ((op == NULL && function == NULL) || node->n_inputs > MAX_OPERANDS ||
-        node->n_outputs > MAX_OPERANDS) {
-        (void)tnd_onnx_refuse(call, op == NULL && function == NULL ? "the operator is not known"
-                                                                   : "more than 1024 operands");
+    if (op == NULL && function == NULL) {
+        (void)tnd_onnx_refuse(call, strcmp(node->domain, "com.microsoft.nchwc") == 0
+                                        ? "a layout of the CPU that ONNX Runtime saved this file "
+                                          "on; save it with ORT_ENABLE_EXTENDED"
+                                        : "the operator is not known");
+        return;
+    }
+    if (node->n_inputs > MAX_OPERANDS || node->n_outputs > MAX_OPERANDS) {
+        (void)tnd_onnx_refuse(call, "more than 1024 operands");
         return;
     }
     for (int i = 0; i < node->n_outputs; i++) {

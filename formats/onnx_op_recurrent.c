@@ -107,25 +107,29 @@ static int zeros(struct tnd_onnx_call *call, const struct layer *layer,
     return tnd_net_expand(call->net, tnd_onnx_scalar(call, layer->x, 0.0), shape);
 }
 
-/* Weights {D, gates * hidden, K} as numbers: operand `i`, of which integers have their scale as
- * operand `scale` and their zero points behind it. */
-static int weights(struct tnd_onnx_call *call, const struct layer *layer, int i, int scale)
+/* Operand `i`, {D} or {D, columns}, as {D, 1} or {D, columns}. */
+static int by_column(struct tnd_onnx_call *call, int i)
+{
+    const struct tnd_dims from = *tnd_onnx_shape_of(call, tnd_onnx_in(call, i));
+    const struct tnd_dims to = {2, {from.dims[0], from.n == 1 ? 1 : from.dims[1]}};
+    return tnd_net_reshape(call->net, tnd_onnx_in(call, i), &to);
+}
+
+/* R {D, gates * hidden, hidden}: numbers, or integers without their zero points. */
+static int weights(struct tnd_onnx_call *call, const struct layer *layer)
 {
     static const int swap[] = {0, 2, 1};
     struct tnd_net *net = call->net;
-    int by[2];
     if (!layer->is.is_8_bit) {
-        return tnd_onnx_wide(call, tnd_onnx_in(call, i));
+        return tnd_onnx_wide(call, tnd_onnx_in(call, 2));
     }
-    for (int k = 0; k < 2; k++) {
-        const struct tnd_dims from = *tnd_onnx_shape_of(call, tnd_onnx_in(call, scale + k));
-        const struct tnd_dims row = {3, {from.dims[0], 1, from.n == 1 ? 1 : from.dims[1]}};
-        by[k] = tnd_net_cast(net, tnd_onnx_in(call, scale + k), TANDEM_DTYPE_F32);
-        by[k] = tnd_net_reshape(net, by[k], &row);
-    }
-    const int levels = tnd_net_cast(net, tnd_onnx_in(call, i), TANDEM_DTYPE_F32);
-    const int differences = tnd_net_binary(net, TANDEM_BINARY_SUB, levels, by[1]);
-    return tnd_net_permute(net, tnd_net_binary(net, TANDEM_BINARY_MUL, differences, by[0]), swap);
+    const int zeros = by_column(call, 11);
+    const struct tnd_dims *from = tnd_onnx_shape_of(call, zeros);
+    const struct tnd_dims row = {3, {from->dims[0], 1, from->dims[1]}};
+    return tnd_net_permute(net,
+                           tnd_net_formula(net, "levels, zero: int32(levels) - int32(zero)",
+                                           tnd_onnx_in(call, 2), tnd_net_reshape(net, zeros, &row)),
+                           swap);
 }
 
 /* Part `i` along the first axis, which goes. */
@@ -164,7 +168,7 @@ static int inputs_of(struct tnd_onnx_call *call, const struct layer *layer)
     if (layer->is.is_8_bit) {
         y = products_8_bit(call, layer);
     } else {
-        const int w = tnd_net_reshape(net, weights(call, layer, 1, 8), &matrix);
+        const int w = tnd_net_reshape(net, tnd_onnx_wide(call, tnd_onnx_in(call, 1)), &matrix);
         y = tnd_net_matmul(net, layer->x, tnd_net_permute(net, w, swap));
     }
     if (tnd_onnx_in(call, 3) != TANDEM_NET_NONE) {
@@ -180,9 +184,16 @@ static int inputs_of(struct tnd_onnx_call *call, const struct layer *layer)
     return tnd_net_reshape(net, y, &TND_DIMS(layer->steps, layer->batch, columns));
 }
 
-/* What an LSTM sees of its cells, or what a GRU adds in front of its reset gate. */
+/* What an LSTM sees of its cells, behind it the scales of integers; or what a GRU adds in front of
+ * its reset gate. */
 static int extra_of(struct tnd_onnx_call *call, const struct layer *layer)
 {
+    if (layer->is.is_8_bit) {
+        const struct tnd_dims all = {2, {layer->is.directions, layer->gates * layer->hidden}};
+        const int both[] = {tnd_onnx_in(call, 7),
+                            tnd_net_expand(call->net, by_column(call, 10), &all)};
+        return both[0] == TANDEM_NET_NONE ? both[1] : tnd_net_concat(call->net, both, 2, 1);
+    }
     if (layer->is.cell == TND_CELL_LSTM && tnd_onnx_in(call, 7) != TANDEM_NET_NONE) {
         return tnd_onnx_wide(call, tnd_onnx_in(call, 7));
     }
@@ -226,9 +237,24 @@ static bool check_operand(struct tnd_onnx_call *call, int i, const char *what, i
     return false;
 }
 
+static bool is_8_bit(const struct tnd_onnx_call *call, int i)
+{
+    if (tnd_onnx_in(call, i) == TANDEM_NET_NONE) { /* (told with the shapes) */
+        return true;
+    }
+    const enum tandem_dtype type = tnd_onnx_type_of(call, tnd_onnx_in(call, i));
+    return type == TANDEM_DTYPE_I8 || type == TANDEM_DTYPE_U8;
+}
+
 /* Scales and zero points of integers: one a direction, or one a column. */
 static bool check_scales(struct tnd_onnx_call *call, const struct layer *layer)
 {
+    for (int i = 1; layer->is.is_8_bit && i < 3; i++) {
+        if (!is_8_bit(call, i) || !is_8_bit(call, 7 + 2 * i)) {
+            (void)tnd_onnx_refuse(call, "weights or zero points that are not of 8 bits");
+            return false;
+        }
+    }
     for (int i = 8; layer->is.is_8_bit && i < 12; i++) {
         const struct tnd_dims *got = tnd_onnx_shape_of(call, tnd_onnx_in(call, i));
         if (tnd_onnx_in(call, i) == TANDEM_NET_NONE ||
@@ -384,9 +410,9 @@ static void build_recurrent(struct tnd_onnx_call *call)
         give_nothing(call, &layer);
         return;
     }
-    const int all = tnd_net_recurrent(call->net, &layer.is, inputs_of(call, &layer),
-                                      weights(call, &layer, 2, 10), extra_of(call, &layer),
-                                      state_of(call, &layer), layer.lengths);
+    const int all =
+        tnd_net_recurrent(call->net, &layer.is, inputs_of(call, &layer), weights(call, &layer),
+                          extra_of(call, &layer), state_of(call, &layer), layer.lengths);
     give(call, &layer, 0, all, 0);
     give(call, &layer, 1, all, layer.steps);
     if (layer.is.cell == TND_CELL_LSTM) {

@@ -115,12 +115,35 @@ bool tandem_onnx_input(const tandem_onnx *model, int i, struct tandem_onnx_value
     return false;
 }
 
+/* ZipMap's list of maps, as the matrix that stands for it: float32, a column a label. */
+static void describe_maps(const struct tnd_onnx_graph *graph, struct tandem_onnx_value *out)
+{
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct tnd_onnx_node *node = &graph->nodes[i];
+        if (strcmp(node->op, "ZipMap") != 0 || node->n_outputs != 1 || node->n_attributes != 1 ||
+            strcmp(node->outputs[0], out->name) != 0) {
+            continue;
+        }
+        const struct tnd_onnx_attribute *labels = &node->attributes[0];
+        out->has_type = true;
+        out->type = TANDEM_DTYPE_F32;
+        out->type_name = tandem_dtype_name(out->type);
+        out->n_dims = 2;
+        out->dims[0].extent = -1;
+        out->dims[1].extent = labels->n;
+    }
+}
+
 bool tandem_onnx_output(const tandem_onnx *model, int i, struct tandem_onnx_value *out)
 {
     if (i < 0 || i >= tandem_onnx_output_count(model) || out == NULL) {
         return false;
     }
-    describe(&model->model->graph->outputs[i], out);
+    const struct tnd_onnx_value *output = &model->model->graph->outputs[i];
+    describe(output, out);
+    if (output->kind == TND_ONNX_SEQUENCE) {
+        describe_maps(model->model->graph, out);
+    }
     return true;
 }
 

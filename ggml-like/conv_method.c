@@ -10,7 +10,7 @@
 /* Fewer multiplications that pay for transforms. Unit: ratio. */
 #define WINOGRAD_GAIN 1.3
 
-/* Values of the columns of a convolution on a device: 1 GiB. */
+/* Values of the columns of a convolution: 1 GiB. */
 #define MAX_COLUMNS 0x1p28
 
 static const char *const names[] = {
@@ -102,6 +102,11 @@ static bool is_product(const struct tnd_conv_question *question)
     return is;
 }
 
+bool tnd_conv_columns_fit(const struct tnd_conv_shape *shape)
+{
+    return places(shape) * values_seen(shape) * (double)shape->groups <= MAX_COLUMNS;
+}
+
 /* A device's products are tuned, its texts of sums are not: ResNet-18 takes 107 ms by columns and
  * 910 ms by sums, a U-Net 58 and 479 ms (PoCL on two cores of a Zen 4). */
 static void choose_for_device(const struct tnd_conv_question *question, struct tnd_conv_choice *out)
@@ -109,7 +114,7 @@ static void choose_for_device(const struct tnd_conv_question *question, struct t
     const struct tnd_conv_shape *shape = &question->shape;
     if (shape->groups != 1 || !question->may[TND_CONV_COLUMNS]) {
         out->reason = "on a device, groups are summed where they lie";
-    } else if (places(shape) * values_seen(shape) > MAX_COLUMNS) {
+    } else if (!tnd_conv_columns_fit(shape)) {
         out->reason = "on a device, the columns would be too large";
     } else {
         out->method = TND_CONV_COLUMNS;

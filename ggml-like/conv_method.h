@@ -78,6 +78,8 @@ struct tnd_conv_choice {
     const char *reason; /* static */
 };
 
+/** Whether the columns of a convolution take at most 1 GiB. */
+bool tnd_conv_columns_fit(const struct tnd_conv_shape *shape);
 /** The choice where no times are known. All times of `out` are unknown. */
 void tnd_conv_choose_by_rule(const struct tnd_conv_question *question, struct tnd_conv_choice *out);
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ggml-like/conv_int8.h"
 #include "ggml-like/net_kernels.h"
 
 enum { PANEL = TND_RECURRENT_PANEL };
@@ -59,13 +60,29 @@ struct tnd_recurrent_grid tnd_recurrent_grid(float low, float high)
     return grid;
 }
 
+/* To the nearest integer, ties to even, of numbers below 2^22 in size: the sum has no bits behind
+ * the point. */
+#define ROUNDER 12582912.0F
+
+void tnd_recurrent_levels(const struct tnd_recurrent_grid *grid, const float *x, int64_t n,
+                          uint8_t *out)
+{
+    const float scale = grid->scale > 0.0F ? grid->scale : 1.0F;
+    for (int64_t i = 0; i < n; i++) {
+        float at = x[i] / scale;
+        at = at < 256.0F ? at : 256.0F;
+        at = at > -256.0F ? at : -256.0F;
+        at = (at + ROUNDER) - ROUNDER + grid->zero;
+        at = at < 255.0F ? at : 255.0F;
+        out[i] = (uint8_t)(int32_t)(at > 0.0F ? at : 0.0F);
+    }
+}
+
 float tnd_recurrent_round(const struct tnd_recurrent_grid *grid, float x)
 {
-    if (grid->scale <= 0.0F) {
-        return x;
-    }
-    const float level = fminf(fmaxf(rintf(x / grid->scale) + grid->zero, 0.0F), 255.0F);
-    return (level - grid->zero) * grid->scale;
+    uint8_t level;
+    tnd_recurrent_levels(grid, &x, 1, &level);
+    return ((float)level - grid->zero) * grid->scale;
 }
 
 /* ---- weights ---- */
@@ -101,6 +118,54 @@ void tnd_recurrent_pack(const struct tnd_view *panels, int64_t hidden, int64_t d
     }
 }
 
+struct tnd_recurrent_bytes tnd_recurrent_bytes_in(const void *memory, int directions, int64_t gates,
+                                                  int64_t hidden, size_t *size)
+{
+    const int64_t panels = (hidden + PANEL - 1) / PANEL;
+    struct tnd_recurrent_bytes out = {.rows = directions * panels * gates * PANEL,
+                                      .row_bytes = (hidden + TND_INT8_STEP - 1) / TND_INT8_STEP *
+                                                   TND_INT8_STEP,
+                                      .bytes = memory};
+    const size_t bytes = (size_t)(out.rows * out.row_bytes);
+    if (memory != NULL) {
+        out.sum_w = (const void *)((const char *)memory + bytes);
+        out.zero_w = out.sum_w + out.rows;
+    }
+    *size = bytes + 2 * (size_t)out.rows * sizeof(int32_t);
+    return out;
+}
+
+bool tnd_recurrent_pack_bytes(const struct tnd_view *r, int64_t gates, void *out)
+{
+    size_t size;
+    const int64_t hidden = r->shape.dims[2];
+    const int64_t panels = (hidden + PANEL - 1) / PANEL;
+    const struct tnd_recurrent_bytes to =
+        tnd_recurrent_bytes_in(out, (int)r->shape.dims[0], gates, hidden, &size);
+    const int64_t row_bytes = to.row_bytes;
+    int32_t *sum_w = (void *)((char *)out + to.rows * row_bytes);
+    bool fits = true;
+    for (int64_t at = 0; at < to.rows && fits; at += PANEL) {
+        const int64_t g = at / PANEL % gates;
+        const int64_t first = at / PANEL / gates % panels * PANEL;
+        const int64_t d = at / PANEL / gates / panels;
+        const int64_t n = hidden - first < PANEL ? hidden - first : PANEL;
+        struct tnd_conv_int8 product = {.images = 1, .channels = hidden, .filters = n, .groups = 1};
+        struct tnd_int8_filter filters[PANEL] = {{.sum_w = 0}};
+        struct tnd_view rows = {.type = r->type, .shape = {2, {n, hidden}}};
+        rows.data =
+            (const int32_t *)r->data + d * r->strides[0] + (g * hidden + first) * r->strides[1];
+        rows.strides[0] = r->strides[1];
+        rows.strides[1] = r->strides[2];
+        fits = tnd_int8_pack(&product, &rows, (char *)out + at * row_bytes, filters);
+        for (int i = 0; i < PANEL; i++) {
+            sum_w[at + i] = filters[i].sum_w;
+            sum_w[to.rows + at + i] = filters[i].zero_w;
+        }
+    }
+    return fits;
+}
+
 size_t tnd_recurrent_bytes(const struct tnd_recurrent *layer, int64_t batch, int64_t hidden,
                            bool packs)
 {
@@ -124,8 +189,9 @@ struct run {
 
 static double get(enum tandem_dtype type, const void *data, int64_t at)
 {
-    return type == TANDEM_DTYPE_F32 ? (double)((const float *)data)[at]
-                                    : ((const double *)data)[at];
+    return type == TANDEM_DTYPE_F32   ? (double)((const float *)data)[at]
+           : type == TANDEM_DTYPE_I32 ? ((const int32_t *)data)[at]
+                                      : ((const double *)data)[at];
 }
 
 static double at(const struct tnd_view *view, int64_t i, int64_t j, int64_t k)
@@ -149,9 +215,39 @@ static void put(const struct run *run, int64_t row, int64_t text, int64_t u, dou
     }
 }
 
+/* A weight of bytes that are packed. */
+static int level_of(const struct run *run, int g, int64_t u, int64_t k)
+{
+    const int64_t hidden = run->hidden;
+    const int gates = tnd_cell_gates(run->layer->cell);
+    const int64_t panels = (hidden + PANEL - 1) / PANEL;
+    size_t size;
+    const struct tnd_recurrent_bytes from =
+        tnd_recurrent_bytes_in(run->r->data, run->layer->directions, gates, hidden, &size);
+    const int64_t at = ((run->direction * panels + u / PANEL) * gates + g) * PANEL;
+    const int64_t lane = u % TND_INT8_PANEL;
+    const int8_t *panel = from.bytes + (at + u % PANEL - lane) * from.row_bytes;
+    return panel[(k / 4 * TND_INT8_PANEL + lane) * 4 + k % 4] - from.zero_w[at + u % PANEL];
+}
+
+static double product_8_bit(const struct run *run, int g, int64_t u, const double *h)
+{
+    const struct tnd_view *r = run->r;
+    double sum = 0;
+    for (int64_t k = 0; k < run->hidden; k++) {
+        sum += h[k] * (r->type == TANDEM_DTYPE_I8 ? level_of(run, g, u, k)
+                                                  : at(r, run->direction, g * run->hidden + u, k));
+    }
+    const int64_t others = tnd_recurrent_extra(run->layer, &run->extra->shape, run->hidden);
+    return sum * at(run->extra, run->direction, others + g * run->hidden + u, 0);
+}
+
 static double product(const struct run *run, int g, int64_t u, const double *h)
 {
     const struct tnd_view *r = run->r;
+    if (run->layer->is_8_bit) {
+        return product_8_bit(run, g, u, h);
+    }
     const int64_t *s = r->strides;
     const int64_t row =
         run->direction * s[0] + (r->shape.n == 3 ? (g * run->hidden + u) * s[1]
@@ -201,7 +297,7 @@ static void gru(const struct run *run, int64_t step, int64_t text, const double 
 
 static void lstm(const struct run *run, int64_t step, int64_t text, const double *h)
 {
-    const bool sees = run->extra->shape.dims[1] > 0;
+    const bool sees = tnd_recurrent_extra(run->layer, &run->extra->shape, run->hidden) > 0;
     const struct tnd_activation *of_cells = &run->layer->activations[run->direction][2];
     for (int64_t u = 0; u < run->hidden; u++) {
         double sums[4];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions of F32 with constant weights, channels last: what they are, and who is asked for the
- * method of each one. */
+ * Convolutions of F32, channels last: what they are, and who is asked for the method of each one.
+ * Weights that are computed are of a matrix product. */
 #include <limits.h>
 
 #include "base/alloc.h"
@@ -55,6 +55,13 @@ const struct tnd_conv_choice *tnd_lowered_conv(const struct tnd_lowered *lowered
 }
 
 /* ---- lowering ---- */
+
+/* Whether weights that are computed can be multiplied by columns. */
+static bool may_compute(const struct tnd_lowering *l, const struct tnd_conv *conv)
+{
+    const struct tnd_conv_shape shape = tnd_conv_shape_from(conv, false);
+    return tnd_conv_may_columns(conv, l->options->for_device) && tnd_conv_columns_fit(&shape);
+}
 
 static bool has_one_place(const struct tnd_window *window)
 {
@@ -113,16 +120,18 @@ enum tandem_status tnd_lower_conv(struct tnd_lowering *l, const struct tnd_net_n
         return tnd_lower_no_memory(l);
     }
     describe(conv, node, &x->shape, &y->shape);
-    if (x->type != TANDEM_DTYPE_F32 || base->known != NULL ||
-        tnd_lower_value(l, node->inputs[1])->known == NULL || conv->n_taps > TND_CONV_MAX_TAPS ||
-        tnd_dims_values(&y->shape) == 0 || conv->channels == 0) {
+    const bool is_constant = tnd_lower_value(l, node->inputs[1])->known != NULL;
+    if (x->type != TANDEM_DTYPE_F32 || base->known != NULL || conv->n_taps > TND_CONV_MAX_TAPS ||
+        tnd_dims_values(&y->shape) == 0 || conv->channels == 0 ||
+        (!is_constant && !may_compute(l, conv))) {
         return TANDEM_OK;
     }
     tandem_tensor *tensor = NULL;
     TND_TRY(tnd_lower_last(l, node->inputs[0], &tensor));
     tandem_tensor **out = &l->values[node->output].tensors[TND_LAYOUT_LAST];
     *done = true;
-    return lower_method(l, conv, node, tensor, out);
+    return is_constant ? lower_method(l, conv, node, tensor, out)
+                       : tnd_lower_conv_columns(l, conv, node, tensor, out);
 }
 
 /* ---- beforehand ---- */

@@ -4,18 +4,34 @@
  * behind. */
 #include "graph/lower_conv.h"
 
+static struct tnd_view turned(const struct tnd_view *view)
+{
+    struct tnd_view out = *view;
+    for (int i = 1; i < view->shape.n; i++) {
+        const int from = i + 1 < view->shape.n ? i + 1 : 1;
+        out.shape.dims[i] = view->shape.dims[from];
+        out.strides[i] = view->strides[from];
+    }
+    return out;
+}
+
 /* Filters {M, C, taps} as rows {M, taps, C}. */
 static enum tandem_status lower_weights(struct tnd_lowering *l, int weights, const int64_t ne[3],
                                         tandem_tensor **out)
 {
-    const struct tnd_view view = tnd_lower_known(l, weights);
-    struct tnd_view turned = view;
-    for (int i = 1; i < view.shape.n; i++) {
-        const int from = i + 1 < view.shape.n ? i + 1 : 1;
-        turned.shape.dims[i] = view.shape.dims[from];
-        turned.strides[i] = view.strides[from];
+    struct tnd_operand computed;
+    tandem_tensor *tensor = NULL;
+    int n = 0;
+    if (tnd_lower_value(l, weights)->known != NULL) {
+        const struct tnd_view view = tnd_lower_known(l, weights);
+        const struct tnd_view rows = turned(&view);
+        return tnd_lower_constant(l, weights, &rows, 3, ne, out);
     }
-    return tnd_lower_constant(l, weights, &turned, 3, ne, out);
+    TND_TRY(tnd_lower_operand(l, weights, false, &computed, &tensor, &n));
+    computed.view = turned(&computed.view);
+    TND_TRY(tnd_lower_copy(l, &computed, tensor, TND_LAYOUT_PLAIN, &tensor));
+    *out = tandem_view(l->out->context, tensor, 3, ne, NULL, 0);
+    return TANDEM_OK;
 }
 
 /* Products {filters, places, groups} with the groups' filters behind each other. */

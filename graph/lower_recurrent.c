@@ -53,6 +53,34 @@ static enum tandem_status take_inputs(struct tnd_lowering *l, int value, struct 
     return TANDEM_OK;
 }
 
+/* Constant weights of 8 bits, packed as bytes. */
+static enum tandem_status take_bytes(struct tnd_lowering *l, int value, int64_t gates,
+                                     struct tnd_operand *out)
+{
+    const struct tnd_view plain = tnd_lower_known(l, value);
+    const int64_t how[] = {TND_NET_RECURRENT, gates};
+    size_t size;
+    (void)tnd_recurrent_bytes_in(NULL, (int)plain.shape.dims[0], gates, plain.shape.dims[2], &size);
+    const struct tnd_dims shape = {1, {(int64_t)size}};
+    bool is_new;
+    struct tnd_array *packed =
+        tnd_lower_shared(l, value, &plain, TANDEM_DTYPE_I8, &shape, how, sizeof(how), &is_new);
+    if (packed == NULL) {
+        return tnd_lower_no_memory(l);
+    }
+    if (is_new) {
+        const struct tnd_view known = tnd_lower_known(l, value);
+        if (!tnd_recurrent_pack_bytes(&known, gates, packed->data)) {
+            return tnd_lower_no_memory(l);
+        }
+        tnd_lower_packed(packed);
+    }
+    *out = (struct tnd_operand){.view = tnd_recurrent_panels(&plain, gates, true), .src = -1};
+    out->view.type = TANDEM_DTYPE_I8;
+    out->view.data = packed->data;
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_lower_recurrent(struct tnd_lowering *l, const struct tnd_net_node *node,
                                        bool *done)
 {
@@ -62,7 +90,9 @@ enum tandem_status tnd_lower_recurrent(struct tnd_lowering *l, const struct tnd_
     const int gates = tnd_cell_gates(node->params.recurrent.cell);
     tandem_tensor *tensors[TANDEM_MAX_SRC] = {NULL};
     int n = 0;
-    if (out->type != TANDEM_DTYPE_F32 || tnd_dims_values(in[0]) == 0) {
+    const bool is_8_bit = node->params.recurrent.is_8_bit != 0;
+    if (out->type != TANDEM_DTYPE_F32 || tnd_dims_values(in[0]) == 0 ||
+        (is_8_bit && tnd_lower_value(l, node->inputs[1])->known == NULL)) {
         return TANDEM_OK;
     }
     struct tnd_work *job = tnd_lower_job(l, node->n_inputs);
@@ -80,7 +110,8 @@ enum tandem_status tnd_lower_recurrent(struct tnd_lowering *l, const struct tnd_
                              .shape = out->shape,
                              .split = -1};
     TND_TRY(take_inputs(l, node->inputs[0], &job->in[0], tensors, &n));
-    TND_TRY(take_weights(l, node->inputs[1], gates, &job->in[1], tensors, &n));
+    TND_TRY(is_8_bit ? take_bytes(l, node->inputs[1], gates, &job->in[1])
+                     : take_weights(l, node->inputs[1], gates, &job->in[1], tensors, &n));
     for (int i = 2; i < node->n_inputs; i++) {
         TND_TRY(tnd_lower_operand(l, node->inputs[i], false, &job->in[i], tensors, &n));
     }

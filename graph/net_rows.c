@@ -73,13 +73,14 @@ int tnd_net_recurrent(struct tnd_net *net, const struct tnd_recurrent *layer, in
     const int inputs[] = {x, r, extra, state, lengths};
     const int n = lengths == TANDEM_NET_NONE ? 4 : 5;
     const struct tnd_net_params params = {.recurrent = *layer};
-    if (!is_matrices(net, x) || !is_matrices(net, r) || extra == TANDEM_NET_NONE ||
-        state == TANDEM_NET_NONE) {
+    if (!is_matrices(net, x) || r == TANDEM_NET_NONE || tnd_net_value(net, r)->shape.n != 3 ||
+        extra == TANDEM_NET_NONE || state == TANDEM_NET_NONE) {
         return fail(net);
     }
     const enum tandem_dtype type = tnd_net_value(net, x)->type;
     const struct tnd_dims of_x = tnd_net_value(net, x)->shape;
     const struct tnd_dims of_extra = tnd_net_value(net, extra)->shape;
+    const struct tnd_net_value *weights = tnd_net_value(net, r);
     const int64_t d = layer->directions;
     const int64_t hidden = tnd_net_value(net, r)->shape.dims[2];
     const int gates = tnd_cell_gates(layer->cell);
@@ -87,11 +88,14 @@ int tnd_net_recurrent(struct tnd_net *net, const struct tnd_recurrent *layer, in
     const struct tnd_dims initial = {4, {states, d, of_x.dims[1], hidden}};
     const struct tnd_dims shape = {4, {of_x.dims[0] + states, d, of_x.dims[1], hidden}};
     const struct tnd_dims texts = {1, {of_x.dims[1]}};
-    if (hidden < 1 || of_x.dims[2] / gates / d != hidden || of_x.dims[2] % (gates * d) != 0 ||
-        !has_shape(net, r, x, d, gates * hidden, hidden) || of_extra.n != 2 ||
-        of_extra.dims[0] != d || tnd_net_value(net, extra)->type != type ||
-        (of_extra.dims[1] != 0 &&
-         of_extra.dims[1] != (layer->cell == TND_CELL_LSTM ? 3 : 1) * hidden) ||
+    const struct tnd_dims rows = {3, {d, gates * hidden, hidden}};
+    const int64_t extras = of_extra.n == 2 ? tnd_recurrent_extra(layer, &of_extra, hidden) : -1;
+    if (hidden < 1 || (layer->is_8_bit && layer->cell != TND_CELL_LSTM) ||
+        of_x.dims[2] / gates / d != hidden || of_x.dims[2] % (gates * d) != 0 ||
+        weights->type != (layer->is_8_bit ? TANDEM_DTYPE_I32 : type) ||
+        !tnd_dims_is_equal(&weights->shape, &rows) || of_extra.dims[0] != d ||
+        tnd_net_value(net, extra)->type != type ||
+        (extras != 0 && extras != (layer->cell == TND_CELL_LSTM ? 3 : 1) * hidden) ||
         tnd_net_value(net, state)->type != type ||
         !tnd_dims_is_equal(&tnd_net_value(net, state)->shape, &initial) ||
         (n == 5 && (tnd_net_value(net, lengths)->type != TANDEM_DTYPE_I64 ||

@@ -194,6 +194,8 @@ static void graphs_that_break_a_rule_are_refused_by_name(void)
          "Nothing of opset 17, node first: the operator is not known"},
         {MODEL("1:{2:'y' 4:'Relu' 7:'other'}"), TANDEM_E_UNSUPPORTED_BUILD,
          "other.Relu of opset 17, which makes y: the operator is not known"},
+        {MODEL("1:{2:'y' 4:'Conv' 7:'com.microsoft.nchwc'}"), TANDEM_E_UNSUPPORTED_BUILD,
+         "save it with ORT_ENABLE_EXTENDED"},
         {MODEL("11:" F32_OF("x") "1:{1:'x' 2:'y' 4:'Relu' 3:'r' 5:{1:'odd' 3:1 20:2}}"),
          TANDEM_E_UNSUPPORTED_BUILD, "Relu of opset 17, node r: attribute odd is not known"},
         {MODEL("11:" F32_OF("x") "1:{1:'x' 4:'Split' 3:'s'}"), TANDEM_E_UNSUPPORTED_BUILD,

@@ -50,17 +50,23 @@ static void add_block(struct tnd_net *net, int x, int y)
                                              tnd_net_scalar(net, TANDEM_DTYPE_F32, 0)));
 }
 
-/* A net of one convolution with a constant filter, whose result is read plainly and by a chain. */
-static struct tnd_net *net_of(const struct problem *p, struct tnd_array *filter)
+static struct tnd_window window_of(const struct problem *p)
 {
-    struct tnd_net *net = tnd_net_new();
-    const struct tnd_dims shape = input_of(p);
     struct tnd_window window = {.n = p->n, .groups = p->groups};
     memcpy(window.extent, p->window, sizeof(window.extent));
     memcpy(window.stride, p->stride, sizeof(window.stride));
     memcpy(window.dilation, p->dilation, sizeof(window.dilation));
     memcpy(window.begin, p->begin, sizeof(window.begin));
     memcpy(window.end, p->end, sizeof(window.end));
+    return window;
+}
+
+/* A net of one convolution with a constant filter, whose result is read plainly and by a chain. */
+static struct tnd_net *net_of(const struct problem *p, struct tnd_array *filter)
+{
+    struct tnd_net *net = tnd_net_new();
+    const struct tnd_dims shape = input_of(p);
+    const struct tnd_window window = window_of(p);
     const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &shape, "x", NULL);
     const int y = tnd_net_conv(net, x, tnd_net_constant(net, filter), &window);
     if (p->is_block) {
@@ -227,26 +233,86 @@ static int64_t below(struct tnd_rng *rng, int64_t n)
     return (int64_t)tnd_rng_below(rng, (uint64_t)n);
 }
 
+static struct problem random_problem(struct tnd_rng *rng)
+{
+    struct problem p = {.n = 1 + (int)below(rng, 3), .images = 1 + below(rng, 3)};
+    p.groups = 1 + below(rng, 4);
+    p.channels = p.groups * (1 + below(rng, 9));
+    p.filters = p.groups * (1 + below(rng, 20));
+    for (int d = 0; d < p.n; d++) {
+        p.window[d] = 1 + below(rng, 4);
+        p.stride[d] = 1 + below(rng, 3);
+        p.dilation[d] = 1 + below(rng, 2);
+        p.begin[d] = below(rng, 3);
+        p.end[d] = below(rng, 3);
+        p.in[d] = (p.window[d] - 1) * p.dilation[d] + 1 + below(rng, 6);
+    }
+    return p;
+}
+
+static bool is_depthwise(const struct problem *p)
+{
+    return p->channels == p->groups && p->filters == p->groups;
+}
+
 static void windows_with_steps_groups_and_gaps_have_two_ways(void)
 {
     struct tnd_rng rng;
     tnd_rng_init(&rng, tnd_test_seed());
     for (int i = 0; i < 60; i++) {
-        struct problem p = {.n = 1 + (int)below(&rng, 3), .images = 1 + below(&rng, 3)};
-        p.groups = 1 + below(&rng, 4);
-        p.channels = p.groups * (1 + below(&rng, 9));
-        p.filters = p.groups * (1 + below(&rng, 20));
-        for (int d = 0; d < p.n; d++) {
-            p.window[d] = 1 + below(&rng, 4);
-            p.stride[d] = 1 + below(&rng, 3);
-            p.dilation[d] = 1 + below(&rng, 2);
-            p.begin[d] = below(&rng, 3);
-            p.end[d] = below(&rng, 3);
-            p.in[d] = (p.window[d] - 1) * p.dilation[d] + 1 + below(&rng, 6);
-        }
-        const bool is_depthwise = p.channels == p.groups && p.filters == p.groups;
-        check_int(check_problem(&p, &rng), is_depthwise ? 1 : 2);
+        const struct problem p = random_problem(&rng);
+        check_int(check_problem(&p, &rng), is_depthwise(&p) ? 1 : 2);
     }
+}
+
+static bool has_product(const struct tandem_graph *graph)
+{
+    bool has = false;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        has = has || graph->nodes[i]->op == TANDEM_OP_MUL_MAT;
+    }
+    return has;
+}
+
+static void check_computed(tandem_runtime *runtime, const struct problem *p, struct tnd_rng *rng)
+{
+    struct tnd_net *net = tnd_net_new();
+    const struct tnd_dims shape = input_of(p);
+    const struct tnd_window window = window_of(p);
+    struct tnd_array *in[] = {filled(rng, &shape, false), filter_of(p, rng, false)};
+    struct tnd_array *want = NULL;
+    struct tnd_array *got = NULL;
+    struct tnd_lowered *lowered = NULL;
+    struct tandem_error error = {0};
+    const int x = tnd_net_input(net, TANDEM_DTYPE_F32, &in[0]->shape, "x", NULL);
+    const int w = tnd_net_input(net, TANDEM_DTYPE_F32, &in[1]->shape, "w", NULL);
+    (void)tnd_net_output(net, tnd_net_conv(net, x, w, &window));
+    check_ok(tnd_net_run(net, in, &want, &error));
+    check_ok(tnd_net_lower(net, &lowered, &error));
+    CU_ASSERT_EQUAL(has_product(tnd_lowered_graph(lowered)), !is_depthwise(p));
+    for (int i = 0; i < 2; i++) {
+        check_ok(tnd_lowered_set_input(lowered, i, in[i], &error));
+    }
+    check_ok(tandem_runtime_compute(runtime, tnd_lowered_graph(lowered), NULL, NULL, &error));
+    check_ok(tnd_lowered_get_output(lowered, 0, &got, &error));
+    CU_ASSERT_TRUE(is_same(got, want, 0));
+    free_arrays(in, 2);
+    free_arrays(&want, 1);
+    free_arrays(&got, 1);
+    tnd_lowered_free(lowered);
+    tnd_net_free(net);
+}
+
+static void computed_weights_are_of_a_product(void)
+{
+    tandem_runtime *runtime = open_runtime(2);
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, tnd_test_seed());
+    for (int i = 0; i < 60; i++) {
+        const struct problem p = random_problem(&rng);
+        check_computed(runtime, &p, &rng);
+    }
+    tandem_runtime_close(runtime);
 }
 
 static void few_channels_are_padded_and_summed_by_rows(void)
@@ -533,6 +599,7 @@ static CU_TestInfo tests_conv[] = {
     {"what_follows_is_computed_with_each_way", what_follows_is_computed_with_each_way},
     {"windows_with_steps_groups_and_gaps_have_two_ways",
      windows_with_steps_groups_and_gaps_have_two_ways},
+    {"computed weights are of a product", computed_weights_are_of_a_product},
     {"few_channels_are_padded_and_summed_by_rows", few_channels_are_padded_and_summed_by_rows},
     {"one_filter_a_channel_shares_columns", one_filter_a_channel_shares_columns},
     {"few_filters_are_summed_along_the_taps", few_filters_are_summed_along_the_taps},

@@ -30,6 +30,17 @@ static struct tnd_array *filled(struct tnd_rng *rng, const struct tnd_dims *shap
     return array;
 }
 
+/* Integers of 256 values in a row, which begin at -255, -128 or 0. */
+static struct tnd_array *levels_of(struct tnd_rng *rng, const struct tnd_dims *shape)
+{
+    static const int firsts[] = {-255, -128, 0};
+    struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_I32, shape);
+    for (int64_t i = 0; i < array->n; i++) {
+        ((int32_t *)array->data)[i] = firsts[i / shape->dims[2] % 3] + (int)tnd_rng_below(rng, 256);
+    }
+    return array;
+}
+
 static struct tnd_array *lengths_of(struct tnd_rng *rng, const struct size *size)
 {
     const struct tnd_dims shape = {1, {size->batch}};
@@ -92,13 +103,17 @@ static struct made make(struct tnd_rng *rng, const struct tnd_recurrent *layer,
     const bool is_last = how / 16 % 2 == 0;
     const bool takes_x = how / 32 % 2 == 0; /* (something has to be an input) */
     const struct tnd_dims r = {3, {d, rows, size->hidden}};
-    const struct tnd_dims extra = {2, {d, extras * size->hidden}};
+    const bool is_8_bit = layer->is_8_bit != 0;
+    const struct tnd_dims extra = {2, {d, extras * size->hidden + (is_8_bit ? rows : 0)}};
     const struct tnd_dims state = {4, {tnd_cell_states(layer->cell), d, size->batch, size->hidden}};
     static const int orders[][3] = {{1, 2, 0}, {1, 0, 2}};
     struct made made = {.net = tnd_net_new()};
     const int of_x = value_of(&made, filled(rng, is_last ? &rows_last : &rows_first, 1), takes_x);
-    const int of_r = value_of(&made, filled(rng, &r, 1 / sqrt((double)size->hidden)), how % 2 != 0);
-    const int of_extra = value_of(&made, filled(rng, &extra, 1), how % 2 != 0 && extras > 0);
+    const double spread = 1 / sqrt((double)size->hidden);
+    const int of_r = is_8_bit ? tnd_net_constant(made.net, levels_of(rng, &r))
+                              : value_of(&made, filled(rng, &r, spread), how % 2 != 0);
+    const int of_extra = value_of(&made, filled(rng, &extra, is_8_bit ? spread / 255 : 1),
+                                  how % 2 != 0 && extra.dims[1] > 0);
     const int of_state = value_of(&made, filled(rng, &state, 1), how / 4 % 2 != 0 || !takes_x);
     const int lengths =
         how / 8 % 2 == 0 ? TANDEM_NET_NONE : value_of(&made, lengths_of(rng, size), true);

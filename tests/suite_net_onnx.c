@@ -387,6 +387,42 @@ static void a_model_tells_its_inputs_and_outputs_with_their_symbols(void)
     tandem_onnx_close(decoder);
 }
 
+/* A list of maps, which the output states, stands as the matrix that is computed. */
+static void maps_of_labels_are_stated_as_a_matrix(void)
+{
+    struct message graph = {.n = 0}, bytes = {.n = 0}, node = {.n = 0}, labels = {.n = 0};
+    struct message map = {.n = 0}, item = {.n = 0}, list = {.n = 0}, type = {.n = 0};
+    struct message output = {.n = 0};
+    struct tandem_onnx_value value = {.name = NULL};
+    add_text(&labels, 1, "classlabels_int64s");
+    add_number(&labels, 8, 4);
+    add_number(&labels, 8, 9);
+    add_number(&labels, 8, 16);
+    add_number(&labels, 20, 7);
+    add_text(&node, 1, "x");
+    add_text(&node, 2, "maps");
+    add_text(&node, 4, "ZipMap");
+    add_message(&node, 5, &labels);
+    add_text(&node, 7, "ai.onnx.ml");
+    add_message(&graph, 1, &node);
+    add_value(&graph, 11, "x", "n", 0);
+    add_number(&map, 1, 7);
+    add_message(&item, 5, &map);
+    add_message(&list, 1, &item);
+    add_message(&type, 4, &list);
+    add_text(&output, 1, "maps");
+    add_message(&output, 2, &type);
+    add_message(&graph, 12, &output);
+    tandem_onnx *model = open_model(&graph, &bytes);
+    CU_ASSERT_TRUE_FATAL(tandem_onnx_output(model, 0, &value));
+    check_string(value.type_name, "float32");
+    CU_ASSERT_TRUE(value.has_type && value.type == TANDEM_DTYPE_F32);
+    check_int(value.n_dims, 2);
+    check_int(value.dims[0].extent, -1);
+    check_int(value.dims[1].extent, 3);
+    tandem_onnx_close(model);
+}
+
 static void a_model_says_who_made_it(void)
 {
     struct message graph = {.n = 0}, bytes = {.n = 0}, property = {.n = 0}, empty = {.n = 0};
@@ -473,6 +509,7 @@ static CU_TestInfo tests[] = {
     {"sequences outlive a part", sequences_outlive_a_part},
     {"a model tells its inputs and outputs with their symbols",
      a_model_tells_its_inputs_and_outputs_with_their_symbols},
+    {"maps of labels are stated as a matrix", maps_of_labels_are_stated_as_a_matrix},
     {"a model says who made it", a_model_says_who_made_it},
     {"what a model leaves open must be said", what_a_model_leaves_open_must_be_said},
     CU_TEST_INFO_NULL,

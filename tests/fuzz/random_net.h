@@ -338,10 +338,14 @@ static inline int random_net_recurrent(struct random_net *from, int x)
     }
     const struct tnd_dims r = {3, {d, rows / d * hidden, hidden}};
     const int64_t extras = random_net_pick(from, 2) * (layer.cell == TND_CELL_LSTM ? 3 : 1);
-    const struct tnd_dims extra = {2, {d, extras * hidden}};
+    const int64_t scales = layer.is_8_bit ? rows / d : 0;
+    const struct tnd_dims extra = {2, {d, (extras + scales) * hidden}};
     const struct tnd_dims state = {4, {tnd_cell_states(layer.cell), d, batch, hidden}};
     const struct tnd_dims texts = {1, {batch}};
-    const int of_r = random_net_operand(from, type, &r, one);
+    const int of_r = layer.is_8_bit
+                         ? tnd_net_cast(net, random_net_operand(from, TANDEM_DTYPE_I8, &r, one),
+                                        TANDEM_DTYPE_I32)
+                         : random_net_operand(from, type, &r, one);
     const int of_extra = random_net_operand(from, type, &extra, one);
     const int of_state = random_net_operand(from, type, &state, one);
     const int lengths = from->is_smooth || random_net_pick(from, 2) == 0

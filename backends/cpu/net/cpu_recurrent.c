@@ -3,9 +3,11 @@
  * it multiplies the last state by their rows of all gates, and applies the gates while the sums
  * are in its cache. Workers that share a direction wait for each other once a step (a GRU whose
  * reset gate comes before the product: twice). */
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "backends/cpu/convolution/cpu_int8_tiles.h"
 #include "backends/cpu/net/cpu_net.h"
 #include "backends/cpu/ops/cpu_ops.h"
 
@@ -32,10 +34,12 @@ struct run {
     struct tnd_view in[5];
     const struct tnd_view *lengths; /* NULL: all steps count */
     int64_t steps, batch, hidden, gates, panels;
-    float *y;            /* the result */
-    const float *packed; /* weights, panel by panel */
-    float *reset;        /* GRU: states times reset gates, {D, batch, H} */
-    int64_t begin, end;  /* panels of all directions that are this worker's */
+    float *y;                         /* the result */
+    const float *packed;              /* weights, panel by panel */
+    struct tnd_recurrent_bytes bytes; /* instead of them, where they are of 8 bits */
+    bool has_zero_w;
+    float *reset;       /* GRU: states times reset gates, {D, batch, H} */
+    int64_t begin, end; /* panels of all directions that are this worker's */
     struct tandem_worker *worker;
     bool waits;
     int64_t asks_each;     /* steps */
@@ -43,15 +47,25 @@ struct run {
     /* in the worker's memory */
     float *sums[GATES], *cells;
     float *columns[2]; /* of a tile of texts, value by value: last states, `reset` ones */
+    /* of a tile of texts in 8 bits: rows of bytes, their sums, and what they stand for */
+    uint8_t *rows;
+    int32_t row_sums[TOKENS];
+    struct tnd_recurrent_grid grid;
+    struct tnd_int8_parameters parameters;
 };
 
 size_t tnd_cpu_recurrent_scratch(const struct tandem_tensor *node)
 {
     const struct tnd_work *work = node->params.work;
-    return work->kind != TND_WORK_RECURRENT
-               ? 0
-               : (size_t)((GATES + 1) * TOKENS * BLOCK + 2 * TOKENS * work->shape.dims[3]) *
-                     sizeof(float);
+    if (work->kind != TND_WORK_RECURRENT) {
+        return 0;
+    }
+    const int64_t hidden = work->shape.dims[3];
+    const int64_t bytes = TND_INT8_ROWS * tnd_int8_up(hidden, TND_INT8_STEP);
+    return (size_t)((GATES + 1) * TOKENS * BLOCK + 2 * TOKENS * hidden +
+                    PANEL * TND_INT8_PARAMETERS) *
+               sizeof(float) +
+           (work->params->recurrent.is_8_bit ? (size_t)bytes : 0);
 }
 
 static void wait_for_others(const struct run *run)
@@ -99,21 +113,43 @@ static const float *last_state(const struct run *run, int64_t direction, int64_t
     return row_of(run, is_first ? run->steps : before, direction, text);
 }
 
-static void round_columns(const struct run *run, int64_t direction, int64_t step, int64_t n,
-                          float *columns)
+/* (Blocks of a constant length become vectors.) */
+static void look(const float *h, int64_t n, float *low, float *high)
+{
+    float lows[PANEL] = {0};
+    float highs[PANEL] = {0};
+    int64_t k = 0;
+    for (; k + PANEL <= n; k += PANEL) {
+        for (int i = 0; i < PANEL; i++) {
+            lows[i] = h[k + i] < lows[i] ? h[k + i] : lows[i];
+            highs[i] = h[k + i] > highs[i] ? h[k + i] : highs[i];
+        }
+    }
+    for (int i = 0; k < n; k++, i++) {
+        lows[i] = h[k] < lows[i] ? h[k] : lows[i];
+        highs[i] = h[k] > highs[i] ? h[k] : highs[i];
+    }
+    for (int i = 0; i < PANEL; i++) {
+        *low = lows[i] < *low ? lows[i] : *low;
+        *high = highs[i] > *high ? highs[i] : *high;
+    }
+}
+
+/* The states of a tile of texts on the grid of those of all texts. */
+static void round_rows(struct run *run, const struct block *block)
 {
     float low = 0;
     float high = 0;
     for (int64_t text = 0; text < run->batch; text++) {
-        const float *h = last_state(run, direction, step, text);
-        for (int64_t k = 0; k < run->hidden; k++) {
-            low = h[k] < low ? h[k] : low;
-            high = h[k] > high ? h[k] : high;
-        }
+        look(last_state(run, block->direction, block->step, text), run->hidden, &low, &high);
     }
-    const struct tnd_recurrent_grid grid = tnd_recurrent_grid(low, high);
-    for (int64_t i = 0; i < n; i++) {
-        columns[i] = tnd_recurrent_round(&grid, columns[i]);
+    run->grid = tnd_recurrent_grid(low, high);
+    for (int t = 0; t < block->texts; t++) {
+        uint8_t *to = run->rows + t * run->bytes.row_bytes;
+        tnd_recurrent_levels(&run->grid,
+                             last_state(run, block->direction, block->step, block->text + t),
+                             run->hidden, to);
+        run->row_sums[t] = run->has_zero_w ? tnd_int8_sum_row(to, run->hidden) : 0;
     }
 }
 
@@ -127,16 +163,13 @@ static const float *columns_of(const struct run *run, const struct block *block,
         rows[t] = is_reset ? run->reset + (block->direction * run->batch + text) * run->hidden
                            : last_state(run, block->direction, block->step, text);
     }
-    if (block->texts == 1 && !run->layer->is_8_bit) {
+    if (block->texts == 1) {
         return rows[0];
     }
     for (int64_t k = 0; k < run->hidden; k++) {
         for (int t = 0; t < block->texts; t++) {
             columns[k * block->texts + t] = rows[t][k];
         }
-    }
-    if (run->layer->is_8_bit) {
-        round_columns(run, block->direction, block->step, run->hidden * block->texts, columns);
     }
     return columns;
 }
@@ -196,10 +229,69 @@ static void add_products(const struct run *run, const struct block *block, int g
     }
 }
 
+/* What becomes of the sums of bytes of 32 rows. */
+static void set_parameters(const struct run *run, const struct block *block, int g, int panel,
+                           int64_t at)
+{
+    const struct tnd_view *view = &run->in[2];
+    const struct tnd_int8_parameters *to = &run->parameters;
+    const int64_t others = tnd_recurrent_extra(run->layer, &view->shape, run->hidden);
+    const int64_t unit = block->unit + panel * PANEL;
+    const int64_t n = tnd_min(run->hidden - unit, PANEL);
+    const float *scales = (const float *)view->data + block->direction * view->strides[0] +
+                          (others + g * run->hidden + unit) * view->strides[1];
+    const int32_t zero = (int32_t)run->grid.zero;
+    const int32_t k = (int32_t)run->hidden;
+    for (int i = 0; i < PANEL; i++) {
+        const uint32_t sum_w = (uint32_t)run->bytes.sum_w[at + i];
+        const uint32_t zero_w = (uint32_t)run->bytes.zero_w[at + i];
+        to->zero_w[i] = (int32_t)zero_w;
+        to->base[i] = (int32_t)((uint32_t)run->kernels->int8.x_less * sum_w -
+                                (uint32_t)zero * (sum_w - (uint32_t)k * zero_w));
+        to->offset[i] = 0;
+        to->scale[i] = i < n ? run->grid.scale * scales[i * view->strides[1]] : 0;
+    }
+}
+
+/* As add_products, of bytes; by way of `cells`, which are loaded later. */
+static void add_products_8_bit(const struct run *run, const struct block *block, int g)
+{
+    const struct tnd_conv_int8 product = {.n = 0,
+                                          .channels = run->hidden,
+                                          .filters = block->width,
+                                          .groups = 1,
+                                          .result = TND_INT8_F32,
+                                          .low = -INFINITY,
+                                          .high = INFINITY};
+    const int64_t first = block->direction * run->panels + block->unit / PANEL;
+    for (int i = 0; i < block->width / PANEL; i++) {
+        const int64_t at = ((first + i) * run->gates + g) * PANEL;
+        set_parameters(run, block, g, i, at);
+        tnd_int8_run_tiles(
+            &(struct tnd_int8_tiles){.kernels = &run->kernels->int8,
+                                     .conv = &product,
+                                     .parameters = run->parameters,
+                                     .n_filters = PANEL,
+                                     .k = run->hidden,
+                                     .x = run->rows,
+                                     .x_stride = run->bytes.row_bytes,
+                                     .n_rows = block->texts,
+                                     .x_sums = run->has_zero_w ? run->row_sums : NULL,
+                                     .w = run->bytes.bytes + at * run->bytes.row_bytes,
+                                     .y = run->cells + (int64_t)i * PANEL});
+    }
+    run->kernels->vec.binary[TANDEM_OP_ADD](run->sums[g], run->cells, run->sums[g],
+                                            (int64_t)block->texts * block->width);
+}
+
 static void sum_gate(const struct run *run, const struct block *block, int g, const float *columns)
 {
     load_inputs(run, block, g, run->sums[g]);
-    add_products(run, block, g, columns);
+    if (run->layer->is_8_bit) {
+        add_products_8_bit(run, block, g);
+    } else {
+        add_products(run, block, g, columns);
+    }
 }
 
 /* ---- gates ---- */
@@ -364,7 +456,7 @@ static void lstm_gates(const struct run *run, const struct block *block, bool se
 static void lstm(const struct run *run, const struct block *block, const float *columns)
 {
     const struct tnd_vec *vec = &run->kernels->vec;
-    const bool sees = run->in[2].shape.dims[1] > 0;
+    const bool sees = tnd_recurrent_extra(run->layer, &run->in[2].shape, run->hidden) > 0;
     const int64_t n = values_of(block);
     float *const *sums = run->sums;
     for (int g = 0; g < 4; g++) {
@@ -416,7 +508,12 @@ static void run_part(struct run *run, int64_t i, part_fn *part)
         block.step = is_reverse(run, block.direction) ? run->steps - 1 - i : i;
         for (block.text = 0; block.text < run->batch && n > 0; block.text += block.texts) {
             block.texts = (int)tnd_min(run->batch - block.text, TOKENS);
-            const float *columns = columns_of(run, &block, false);
+            const float *columns = NULL;
+            if (run->layer->is_8_bit) {
+                round_rows(run, &block);
+            } else {
+                columns = columns_of(run, &block, false);
+            }
             for (block.unit = first; block.unit < first + n; block.unit += block.width) {
                 block.units = (int)tnd_min(first + n - block.unit, BLOCK);
                 block.width = (block.units + PANEL - 1) / PANEL * PANEL;
@@ -489,6 +586,26 @@ static void divide(struct run *run)
     run->end = run->worker->index < n ? (index + 1) * all / n : run->begin;
 }
 
+/* Steps whose products are sums of bytes. */
+static void run_steps_8_bit(struct run *run)
+{
+    const struct tnd_int8_kernels *kernels = &run->kernels->int8;
+    size_t size;
+    run->bytes = tnd_recurrent_bytes_in(run->in[1].data, run->layer->directions, run->gates,
+                                        run->hidden, &size);
+    for (int64_t i = 0; i < run->bytes.rows; i++) {
+        run->has_zero_w = run->has_zero_w || run->bytes.zero_w[i] != 0;
+    }
+    memset(run->rows, 0, (size_t)(TND_INT8_ROWS * run->bytes.row_bytes));
+    if (kernels->begin != NULL) {
+        kernels->begin();
+    }
+    run_steps(run);
+    if (kernels->begin != NULL) {
+        kernels->end();
+    }
+}
+
 /* Weights that are computed are packed by the worker that reads them. */
 static void pack(struct run *run, float *to)
 {
@@ -518,6 +635,9 @@ void tnd_cpu_recurrent(const struct tnd_cpu_kernels *kernels, const struct tande
     run.columns[0] = run.cells + TOKENS * BLOCK;
     run.columns[1] = run.columns[0] + TOKENS * run.hidden;
     run.sums[0] = run.columns[1] + TOKENS * run.hidden;
+    float *const lists = run.sums[0] + GATES * TOKENS * BLOCK;
+    run.parameters = tnd_int8_parameters_in(lists, PANEL);
+    run.rows = (uint8_t *)(void *)(lists + PANEL * TND_INT8_PARAMETERS);
     divide(&run);
     char *behind = (char *)(run.y + tnd_dims_values(&work->shape));
     run.last = (void *)(((uintptr_t)behind + 63) / 64 * 64);
@@ -529,5 +649,9 @@ void tnd_cpu_recurrent(const struct tnd_cpu_kernels *kernels, const struct tande
         spare += run.layer->directions * run.panels * run.gates * run.hidden * PANEL;
     }
     run.reset = spare;
-    run_steps(&run);
+    if (run.layer->is_8_bit) {
+        run_steps_8_bit(&run);
+    } else {
+        run_steps(&run);
+    }
 }

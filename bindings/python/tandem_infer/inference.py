@@ -11,6 +11,7 @@ import numpy
 from . import _native
 from ._handle import Handle, TandemError, turn
 from ._native import make, tandem, text, told
+from ._structs import MAX_DIMS
 from .lowered import DType, Lowered, array_of, check_feed, feed_of
 from .options import GraphOptimizationLevel, RunOptions, SessionOptions
 from .ortvalue import IOBinding, OrtValue
@@ -78,6 +79,9 @@ class NodeArg:
 
     def check(self, array: Any) -> None:
         """Raises ValueError unless an array has such a shape."""
+        if len(array.shape) > MAX_DIMS:
+            raise ValueError(f"input '{self.name}': {len(array.shape)} dimensions, expected at most "
+                             f"{MAX_DIMS}")
         fits = not self.has_shape or len(array.shape) == len(self.shape)
         for extent, wanted in zip(array.shape, self.shape):
             fits = fits and (extent == wanted or not isinstance(wanted, int))

@@ -48,6 +48,11 @@ def test_a_session_states_what_the_model_states(session):
     assert "CPUExecutionProvider" in session.get_provider_options() and ort.get_device() == "CPU"
 
 
+def test_an_array_of_too_many_dimensions_is_refused_by_name(session):
+    with pytest.raises(ValueError, match="input 'x': 9 dimensions, expected at most 8"):
+        session.run(None, {"x": np.ones((1,) * 8 + (4,), "float32")})
+
+
 def test_every_type_has_onnxs_name():
     said = {}
     for name in onnxfile.TYPES:
