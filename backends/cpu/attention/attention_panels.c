@@ -11,9 +11,10 @@ enum {
     /* Queries whose places are further apart are taken for such of different texts, which have few
      * keys in common: they go one by one. */
     FAR_APART = 256,
-    SOON_MAX = 96, /* lines of memory that are asked for while a panel meets a tile */
-    LINE = 16,     /* floats */
-    KEY_STEP = 4   /* keys that a panel begins and ends at: half of what kernels take at once */
+    SOON_MAX = 96,     /* lines of memory that are asked for while a panel meets a tile */
+    LINE = 16,         /* floats */
+    WORDS_HEAD = 4096, /* the longest head whose sums of words fit into 32 bits */
+    KEY_STEP = 4       /* keys that a panel begins and ends at: half of what kernels take at once */
 };
 
 /* Goes through the rows of a KV head, of queries or results, one by one (quotients take longer). */
@@ -32,6 +33,8 @@ struct panel {
         last[TND_PANEL_QUERIES_MAX]; /* places that each query sees */
     int32_t first_of_any, first_of_all, last_of_any, last_of_all;
     float largest[TND_PANEL_QUERIES_MAX], weight[TND_PANEL_QUERIES_MAX];
+    int32_t *query_words;
+    float *query_steps;
 };
 
 struct run {
@@ -45,12 +48,24 @@ struct run {
     int64_t n_results, n_queries;
     const void *soon[SOON_MAX]; /* lines of some of them */
     /* scratch */
-    float *keys;   /* {TND_KEY_BLOCK, TND_KEYS, blocks of the head} */
-    float *values; /* {value, TND_KEYS} */
-    float *scores; /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
-    float *mask;   /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
-    float *row;    /* {the longer of head and value} */
+    float *keys;          /* {TND_KEY_BLOCK, TND_KEYS, blocks of the head} */
+    float *values;        /* {value, TND_KEYS} */
+    float *scores;        /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
+    float *mask;          /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
+    float *row;           /* {the longer of head and value} */
+    bool is_words;        /* these, then, in place of keys and values */
+    int32_t *key_words;   /* {pairs of the padded head, TND_KEYS} */
+    int32_t *value_words; /* {value, TND_KEYS / 2} */
+    float *key_steps, *value_steps;
 };
+
+/* Keys and values that were rounded when they were stored may meet words. */
+static bool meets_words(const struct tnd_attention *a)
+{
+    const struct tandem_tensor *k = a->node->src[1];
+    return a->kernels->attention.words.attend != NULL && k->type != TANDEM_TYPE_F32 &&
+           a->node->src[2]->type != TANDEM_TYPE_F32 && k->ne[0] <= WORDS_HEAD;
+}
 
 static size_t key_blocks(const struct tandem_tensor *node)
 {
@@ -61,8 +76,11 @@ size_t tnd_attend_panels_scratch(const struct tandem_tensor *node)
 {
     const size_t key = key_blocks(node) * TND_KEY_BLOCK;
     const size_t value = tnd_attention_padded(node->src[2]->ne[0]);
+    const size_t rows = TND_QUERY_PANELS * TND_PANEL_QUERIES_MAX;
     return (TND_KEYS * (key + value + 2 * TND_PANEL_QUERIES_MAX) + (key > value ? key : value) +
-            TND_QUERY_PANELS * TND_PANEL_QUERIES_MAX * (key + value)) *
+            rows * (key + value) +
+            /* words */
+            TND_KEYS * (key + value + 4) / 2 + rows * (key / 2 + 1)) *
            sizeof(float);
 }
 
@@ -81,6 +99,17 @@ static void lay_out(struct run *run)
         run->panels[s].job.queries = rest;
         run->panels[s].job.sums = rest + TND_PANEL_QUERIES_MAX * key;
         rest += TND_PANEL_QUERIES_MAX * (key + value);
+    }
+    run->is_words = meets_words(run->a);
+    run->key_words = (int32_t *)(void *)rest;
+    run->value_words = run->key_words + TND_KEYS * key / 2;
+    run->key_steps = (float *)(void *)(run->value_words + TND_KEYS * value / 2);
+    run->value_steps = run->key_steps + TND_KEYS;
+    rest = run->value_steps + TND_KEYS;
+    for (int s = 0; s < TND_QUERY_PANELS && run->is_words; s++) {
+        run->panels[s].query_words = (int32_t *)(void *)rest;
+        run->panels[s].query_steps = rest + TND_PANEL_QUERIES_MAX * key / 2;
+        rest = run->panels[s].query_steps + TND_PANEL_QUERIES_MAX;
     }
 }
 
@@ -210,6 +239,9 @@ static void begin_panel(const struct run *run, struct panel *panel)
                        job->cap > 0.0f ? node->params.attention.scale / job->cap
                                        : node->params.attention.scale,
                        job->queries);
+    if (run->is_words) {
+        kernels->words.lay_queries(job->queries, job->head, panel->query_words, panel->query_steps);
+    }
 }
 
 static void finish_panel(const struct run *run, struct panel *panel)
@@ -323,12 +355,32 @@ static void convert_rows(const struct run *run, const struct tandem_tensor *a, i
     }
 }
 
+/* Keys and values t + begin .. t + begin + n - 1. */
+static void convert_to_words(const struct run *run, int64_t t, int begin, int n)
+{
+    const struct tnd_attention_words *words = &run->a->kernels->attention.words;
+    const struct tandem_tensor *k = run->a->node->src[1];
+    const struct tandem_tensor *v = run->a->node->src[2];
+    const int64_t key = (int64_t)tnd_attention_padded(k->ne[0]);
+    const int64_t value = (int64_t)tnd_attention_padded(v->ne[0]);
+    float *key_steps = run->key_steps + begin;
+    convert_rows(run, k, 0, k->ne[0], t + begin, n, run->keys, key);
+    words->lay_keys(run->keys, n, key, run->key_words + begin * key / 2, key_steps);
+    convert_rows(run, v, 0, v->ne[0], t + begin, n, run->values, value);
+    words->lay_values(run->values, n, value, run->value_words + begin * value / 2,
+                      run->value_steps + begin, key_steps);
+}
+
 /* Keys and values t + begin .. t + end - 1 as the kernels want them. */
 static void convert(const struct run *run, int64_t t, int begin, int end)
 {
     const struct tandem_tensor *k = run->a->node->src[1];
     const struct tandem_tensor *v = run->a->node->src[2];
     const int64_t stride = (int64_t)tnd_attention_padded(v->ne[0]);
+    if (run->is_words) {
+        convert_to_words(run, t, begin, end - begin);
+        return;
+    }
     for (int64_t i = 0; i < k->ne[0]; i += TND_KEY_BLOCK) {
         const int64_t n = k->ne[0] - i < TND_KEY_BLOCK ? k->ne[0] - i : TND_KEY_BLOCK;
         convert_rows(run, k, i, n, t + begin, end - begin,
@@ -384,6 +436,19 @@ static void transpose_mask(const struct run *run, const struct panel *panel, int
                                          run->mask);
 }
 
+static struct tnd_panel_words words_of(const struct run *run, const struct panel *panel)
+{
+    const int64_t stride = (int64_t)tnd_attention_padded(panel->job.head) / 2;
+    return (struct tnd_panel_words){.queries = panel->query_words,
+                                    .keys = run->key_words + panel->begin * stride,
+                                    .key_stride = stride,
+                                    .values = run->value_words +
+                                              panel->begin * panel->job.value_stride / 2,
+                                    .query_steps = panel->query_steps,
+                                    .key_steps = run->key_steps + panel->begin,
+                                    .value_steps = run->value_steps + panel->begin};
+}
+
 static void meet(struct run *run, struct panel *panel, int64_t t)
 {
     struct tnd_query_panel *job = &panel->job;
@@ -401,7 +466,12 @@ static void meet(struct run *run, struct panel *panel, int64_t t)
         job->mask = run->mask;
     }
     bring(run, job);
-    run->a->kernels->attention.attend(job);
+    if (run->is_words) {
+        job->words = words_of(run, panel);
+        run->a->kernels->attention.words.attend(job);
+    } else {
+        run->a->kernels->attention.attend(job);
+    }
     job->is_first = false;
 }
 

@@ -15,6 +15,16 @@ enum {
     TND_PANEL_QUERIES_MAX = 48 /* queries of a panel at most */
 };
 
+/* A panel and a tile in words of 16 bits, two in 32 bits: number i of row r is about step r times
+ * word i. Steps are NaN where a row is not finite; of a value: its key's. */
+struct tnd_panel_words {
+    const int32_t *queries; /* {panel, pairs of the head} */
+    const int32_t *keys;    /* {key_stride, n_keys}: pairs of the head */
+    int64_t key_stride;
+    const int32_t *values; /* {value_stride, pairs of keys} */
+    const float *query_steps, *key_steps, *value_steps;
+};
+
 /* A panel meets a tile. Arrays with a {panel} have `queries` numbers a row. */
 struct tnd_query_panel {
     int n_queries, n_keys;
@@ -24,6 +34,7 @@ struct tnd_query_panel {
     float cap;           /* scores become cap * tanh(score); 0: they stay */
     const float *keys;   /* {TND_KEY_BLOCK, TND_KEYS, blocks of the head} */
     const float *values; /* {value_stride, n_keys}, up to the next 16 values */
+    struct tnd_panel_words words; /* in place of the three, for attend of words */
     int64_t value_stride;
     int n_seen;                  /* keys that all queries see, before any that only some do */
     const float *mask;           /* {panel, n_keys}, added to the scores, or NULL */
@@ -36,6 +47,19 @@ struct tnd_query_panel {
     int n_soon;
 };
 
+/* Attention of rows that were rounded to fewer bits than a float has, at twice its speed: its own
+ * error is below that of a cache in F16. */
+struct tnd_attention_words {
+    /** Of queries as `transpose` leaves them. */
+    void (*lay_queries)(const float *queries, int64_t head, int32_t *words, float *steps);
+    /** Of rows of `n` values, a multiple of 16. */
+    void (*lay_keys)(const float *keys, int n_keys, int64_t n, int32_t *words, float *steps);
+    void (*lay_values)(const float *values, int n_keys, int64_t n, int32_t *words, float *steps,
+                       float *key_steps);
+    /** As attend of tnd_attention_kernels. */
+    void (*attend)(const struct tnd_query_panel *panel);
+};
+
 struct tnd_attention_kernels {
     int queries; /* of a whole panel */
     /** y[i][r] = rows[r][i] * factor for `n` values of `n_rows` rows (at most a panel); the rest of
@@ -46,6 +70,7 @@ struct tnd_attention_kernels {
     void (*attend)(const struct tnd_query_panel *panel);
     /** rows[r][i] = sums[r][i] / weight[r]; 0 where nothing was seen. */
     void (*finish)(const struct tnd_query_panel *panel, float *const *rows);
+    struct tnd_attention_words words; /* attend is NULL: there are none */
 };
 
 /** In plain C. */
