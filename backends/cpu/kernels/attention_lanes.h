@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/cpu/kernels/attention_seen.h"
+#include "backends/cpu/kernels/attention_seen_lanes.h"
 
 /* ---- rows into lanes ---- */
 

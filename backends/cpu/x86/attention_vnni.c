@@ -14,7 +14,7 @@
 #include "backends/cpu/x86/lanes512.h"
 
 enum { PANEL_VECTORS = 3, PANEL_TILE = 8 }; /* 24 sums, 3 vectors, 1 broadcast of 32 registers */
-#include "backends/cpu/kernels/attention_seen.h"
+#include "backends/cpu/kernels/attention_seen_lanes.h"
 
 /* Of words: 46000^2 and 260000 * 8191 are below 2^31, with room for what rounding adds. */
 static const float most_word = 32767.0f, most_norm = 46000.0f, most_weights = 260000.0f;

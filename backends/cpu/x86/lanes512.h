@@ -4,6 +4,7 @@
 #ifndef TND_LANES512_H
 #define TND_LANES512_H
 
+#if defined(__AVX512F__)
 #include <immintrin.h>
 #include <math.h>
 #include <stdint.h>
@@ -183,4 +184,5 @@ static inline vec v_between(vec x, int32_t order, const int32_t *first, const in
     return _mm512_mask_blend_ps(seen, v_set(-INFINITY), x);
 }
 
+#endif
 #endif

@@ -3,8 +3,8 @@
  * (attention_lanes.h) or words: who sees which key, and what is asked of memory. Included by files
  * that define PANEL_VECTORS (vectors of queries in a panel), PANEL_TILE (keys or values whose sums
  * stand in registers with them) and v_between. */
-#ifndef TND_ATTENTION_SEEN_H
-#define TND_ATTENTION_SEEN_H
+#ifndef TND_ATTENTION_SEEN_LANES_H
+#define TND_ATTENTION_SEEN_LANES_H
 
 #include "backends/cpu/kernels/kernels.h"
 #include "base/lanes_math.h"
