@@ -11,10 +11,10 @@ enum {
     /* Queries whose places are further apart are taken for such of different texts, which have few
      * keys in common: they go one by one. */
     FAR_APART = 256,
-    SOON_MAX = 96,     /* lines of memory that are asked for while a panel meets a tile */
-    LINE = 16,         /* floats */
-    WORDS_HEAD = 4096, /* the longest head whose sums of words fit into 32 bits */
-    KEY_STEP = 4       /* keys that a panel begins and ends at: half of what kernels take at once */
+    SOON_MAX = 96,    /* lines of memory that are asked for while a panel meets a tile */
+    LINE = 16,        /* floats */
+    WORDS_HEAD = 256, /* the longest head whose words are more exact than F16 */
+    KEY_STEP = 4      /* keys that a panel begins and ends at: half of what kernels take at once */
 };
 
 /* Goes through the rows of a KV head, of queries or results, one by one (quotients take longer). */
@@ -53,10 +53,11 @@ struct run {
     float *scores;        /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
     float *mask;          /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
     float *row;           /* {the longer of head and value} */
-    bool is_words;        /* these, then, in place of keys and values */
+    bool is_words;        /* these too, then, and keys are {padded head, TND_KEYS} */
     int32_t *key_words;   /* {pairs of the padded head, TND_KEYS} */
     int32_t *value_words; /* {value, TND_KEYS / 2} */
     float *key_steps, *value_steps;
+    float *weights; /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
 };
 
 /* Keys and values that were rounded when they were stored may meet words. */
@@ -80,7 +81,7 @@ size_t tnd_attend_panels_scratch(const struct tandem_tensor *node)
     return (TND_KEYS * (key + value + 2 * TND_PANEL_QUERIES_MAX) + (key > value ? key : value) +
             rows * (key + value) +
             /* words */
-            TND_KEYS * (key + value + 4) / 2 + rows * (key / 2 + 1)) *
+            TND_KEYS * ((key + value + 4) / 2 + TND_PANEL_QUERIES_MAX) + rows * (key / 2 + 1)) *
            sizeof(float);
 }
 
@@ -105,7 +106,8 @@ static void lay_out(struct run *run)
     run->value_words = run->key_words + TND_KEYS * key / 2;
     run->key_steps = (float *)(void *)(run->value_words + TND_KEYS * value / 2);
     run->value_steps = run->key_steps + TND_KEYS;
-    rest = run->value_steps + TND_KEYS;
+    run->weights = run->value_steps + TND_KEYS;
+    rest = run->weights + TND_KEYS * TND_PANEL_QUERIES_MAX;
     for (int s = 0; s < TND_QUERY_PANELS && run->is_words; s++) {
         run->panels[s].query_words = (int32_t *)(void *)rest;
         run->panels[s].query_steps = rest + TND_PANEL_QUERIES_MAX * key / 2;
@@ -363,12 +365,13 @@ static void convert_to_words(const struct run *run, int64_t t, int begin, int n)
     const struct tandem_tensor *v = run->a->node->src[2];
     const int64_t key = (int64_t)tnd_attention_padded(k->ne[0]);
     const int64_t value = (int64_t)tnd_attention_padded(v->ne[0]);
-    float *key_steps = run->key_steps + begin;
-    convert_rows(run, k, 0, k->ne[0], t + begin, n, run->keys, key);
-    words->lay_keys(run->keys, n, key, run->key_words + begin * key / 2, key_steps);
-    convert_rows(run, v, 0, v->ne[0], t + begin, n, run->values, value);
-    words->lay_values(run->values, n, value, run->value_words + begin * value / 2,
-                      run->value_steps + begin, key_steps);
+    float *keys = run->keys + begin * key;
+    float *values = run->values + begin * value;
+    convert_rows(run, k, 0, k->ne[0], t + begin, n, keys, key);
+    words->lay_keys(keys, n, key, run->key_words + begin * key / 2, run->key_steps + begin);
+    convert_rows(run, v, 0, v->ne[0], t + begin, n, values, value);
+    words->lay_values(values, n, value, run->value_words + begin * value / 2,
+                      run->value_steps + begin);
 }
 
 /* Keys and values t + begin .. t + end - 1 as the kernels want them. */
@@ -446,7 +449,8 @@ static struct tnd_panel_words words_of(const struct run *run, const struct panel
                                               panel->begin * panel->job.value_stride / 2,
                                     .query_steps = panel->query_steps,
                                     .key_steps = run->key_steps + panel->begin,
-                                    .value_steps = run->value_steps + panel->begin};
+                                    .value_steps = run->value_steps + panel->begin,
+                                    .weights = run->weights};
 }
 
 static void meet(struct run *run, struct panel *panel, int64_t t)
@@ -468,6 +472,7 @@ static void meet(struct run *run, struct panel *panel, int64_t t)
     bring(run, job);
     if (run->is_words) {
         job->words = words_of(run, panel);
+        job->keys = run->keys + panel->begin * 2 * job->words.key_stride;
         run->a->kernels->attention.words.attend(job);
     } else {
         run->a->kernels->attention.attend(job);

@@ -4,7 +4,16 @@
  * a key or a value, is a step (a float) times words. No sum of products can leave 32 bits: words of
  * queries and keys are as large as their norms (Cauchy & Schwarz) permit, weights as large as their
  * sum over a tile and the largest word of a value permit. Sums of words are exact, so they have the
- * same bits in any order. */
+ * same bits in any order.
+ *
+ * Errors. Rounding changes a number by half a word at most. A row becomes words only where half of
+ * its numbers are 1024 words or more: none changes by more than 2^-11 of the median magnitude
+ * (F16 changes each by 2^-11 of itself), whatever the outliers. So a score changes by at most
+ * scale * (|k|_1 median |q| + |q|_1 median |k|) * 2^-11, some sqrt(head) times less where errors
+ * are independent. Rounded weights (times the largest numbers of their values) change a tile's
+ * sums by at most 64 times half a word: the greater of 2^-10 of the largest and 2^-13 of their sum.
+ * Other rows, those with outliers, beyond 1e18, below 1e-18, infinite or NaN, are multiplied as
+ * floats, key by key and query by query: NaN stands for their step. */
 #define TND_VEC_FUSED
 #include "backends/cpu/kernels/kernels.h"
 
@@ -19,7 +28,7 @@ enum { PANEL_VECTORS = 3, PANEL_TILE = 8 }; /* 24 sums, 3 vectors, 1 broadcast o
 /* Of words: 46000^2 and 260000 * 8191 are below 2^31, with room for what rounding adds. */
 static const float most_word = 32767.0f, most_norm = 46000.0f, most_weights = 260000.0f;
 static const float most_value = 8191.0f;
-static const float least = 1e-30f; /* smaller rows count as 0, so that no step is subnormal */
+static const float row_min = 1e-18f, row_max = 1e18f; /* so that products of steps are normal */
 
 /* ---- rows into words ---- */
 
@@ -43,40 +52,69 @@ TND_INLINE __m512i pair(vec a, vec b)
     return _mm512_mask_blend_epi16(0xaaaaaaaau, low, high);
 }
 
-/* Units of a row's numbers a word, from its largest magnitude, and the sum of squares of its
- * numbers over that. */
-static float words_of_unit(float largest, float squares)
+/* Which words are so large that rounding changes them by 2^-11 at most. */
+TND_INLINE __mmask16 is_fine(vec words)
+{
+    return _mm512_cmp_ps_mask(v_magnitude(words), v_set(1024.0f), _CMP_GE_OQ);
+}
+
+/* A row's step by its units, if half of its n words are fine. */
+static float step_of(float units, int64_t n_fine, int64_t n)
+{
+    return units == 0.0f ? 0.0f : 2 * n_fine >= n ? 1.0f / units : NAN;
+}
+
+/* Words a number of a row, from its largest magnitude, and the sum of squares of its numbers over
+ * that. 0: of zeros; NaN: there is none. */
+static float units_of(float largest, float squares)
 {
     const float by_norm = most_norm / sqrtf(squares);
-    return (by_norm < most_word ? by_norm : most_word) / largest;
+    return largest >= row_min && largest <= row_max
+               ? (by_norm < most_word ? by_norm : most_word) / largest
+           : largest == 0.0f ? 0.0f
+                             : NAN;
+}
+
+/* Units of a vector of queries. */
+static void units_of_queries(const float *queries, int64_t head, float *units)
+{
+    vec largest = v_set(0.0f), squares = v_set(0.0f);
+    float magnitudes[LANES], sums[LANES];
+    for (int64_t i = 0; i < head; i++) {
+        largest = v_max_or_nan(v_magnitude(v_load(queries + i * PANEL)), largest);
+    }
+    v_store(magnitudes, largest);
+    const vec inverse = v_div(v_set(1.0f), v_max(largest, v_set(row_min)));
+    for (int64_t i = 0; i < head; i++) {
+        const vec x = v_mul(v_load(queries + i * PANEL), inverse);
+        squares = v_fmadd(x, x, squares);
+    }
+    v_store(sums, squares);
+    for (int l = 0; l < LANES; l++) {
+        units[l] = units_of(magnitudes[l], sums[l]);
+    }
 }
 
 static void lay_queries(const float *queries, int64_t head, int32_t *words, float *steps)
 {
     for (int r = 0; r < PANEL; r += LANES) {
-        vec largest = v_set(0.0f), squares = v_set(0.0f), factor;
-        for (int64_t i = 0; i < head; i++) {
-            largest = v_max_or_nan(v_magnitude(v_load(queries + i * PANEL + r)), largest);
-        }
-        float most[LANES], sums[LANES], units[LANES];
-        v_store(most, largest);
-        const vec inverse = v_div(v_set(1.0f), v_max(largest, v_set(least)));
-        for (int64_t i = 0; i < head; i++) {
-            const vec x = v_mul(v_load(queries + i * PANEL + r), inverse);
-            squares = v_fmadd(x, x, squares);
-        }
-        v_store(sums, squares);
-        for (int l = 0; l < LANES; l++) {
-            units[l] =
-                most[l] > least && most[l] <= FLT_MAX ? words_of_unit(most[l], sums[l]) : 0.0f;
-            steps[r + l] = units[l] > 0.0f ? 1.0f / units[l] : most[l] <= FLT_MAX ? 0.0f : NAN;
-        }
-        factor = v_load(units);
+        float units[LANES];
+        int32_t n_fine[LANES];
+        __m512i fine = _mm512_setzero_si512();
+        const __m512i one = _mm512_set1_epi32(1);
+        units_of_queries(queries + r, head, units);
+        const vec factor = v_load(units);
         for (int64_t i = 0; i < head; i += 2) {
             const vec a = v_mul(v_load(queries + i * PANEL + r), factor);
             const vec b =
                 i + 1 < head ? v_mul(v_load(queries + (i + 1) * PANEL + r), factor) : v_set(0.0f);
+            fine = _mm512_mask_add_epi32(fine, is_fine(a), fine, one);
+            fine = _mm512_mask_add_epi32(fine, is_fine(b), fine, one);
             _mm512_storeu_si512(words + i / 2 * PANEL + r, pair(a, b));
+        }
+        _mm512_storeu_si512(n_fine, fine);
+        for (int l = 0; l < LANES; l++) {
+            steps[r + l] = step_of(units[l], n_fine[l], head);
         }
     }
 }
@@ -91,50 +129,59 @@ static float largest_of(const float *row, int64_t n)
     return is_nan != 0 ? NAN : v_largest(largest);
 }
 
+static float units_of_key(const float *key, int64_t n)
+{
+    const float largest = largest_of(key, n);
+    const vec inverse = v_set(1.0f / largest);
+    vec squares = v_set(0.0f);
+    for (int64_t i = 0; i < n; i += LANES) {
+        const vec x = v_mul(v_load(key + i), inverse);
+        squares = v_fmadd(x, x, squares);
+    }
+    return units_of(largest, (float)v_sum(squares));
+}
+
 static void lay_keys(const float *keys, int n_keys, int64_t n, int32_t *words, float *steps)
 {
     for (int j = 0; j < n_keys; j++, keys += n, words += n / 2) {
-        const float most = largest_of(keys, n);
-        if (!(most > least && most <= FLT_MAX)) {
-            memset(words, 0, (size_t)n * 2);
-            steps[j] = most <= least ? 0.0f : NAN;
-            continue;
-        }
-        const vec inverse = v_set(1.0f / most);
-        vec squares = v_set(0.0f);
-        for (int64_t i = 0; i < n; i += LANES) {
-            const vec x = v_mul(v_load(keys + i), inverse);
-            squares = v_fmadd(x, x, squares);
-        }
-        const float units = words_of_unit(most, (float)v_sum(squares));
+        const float units = units_of_key(keys, n);
         const vec factor = v_set(units);
-        steps[j] = 1.0f / units;
+        int n_fine = 0;
         for (int64_t i = 0; i < n; i += LANES) {
-            const __m512i x = _mm512_cvtps_epi32(v_mul(v_load(keys + i), factor));
-            _mm256_storeu_si256((__m256i *)(void *)(words + i / 2), _mm512_cvtepi32_epi16(x));
+            const vec x = v_mul(v_load(keys + i), factor);
+            const __m512i y = _mm512_cvtps_epi32(x); /* of NaN: 0 in the lower bits */
+            n_fine += __builtin_popcount(is_fine(x));
+            _mm256_storeu_si256((__m256i *)(void *)(words + i / 2), _mm512_cvtepi32_epi16(y));
         }
+        steps[j] = step_of(units, n_fine, n);
     }
 }
 
-static void lay_values(const float *values, int n_keys, int64_t n, int32_t *words, float *steps,
-                       float *key_steps)
+static float units_of_value(const float *value, int64_t n)
 {
-    float units[2];
+    const float largest = largest_of(value, n);
+    return largest >= row_min && largest <= row_max ? most_value / largest
+           : largest == 0.0f                        ? 0.0f
+                                                    : NAN;
+}
+
+static void lay_values(const float *values, int n_keys, int64_t n, int32_t *words, float *steps)
+{
     for (int j = 0; j < n_keys; j += 2, values += 2 * n, words += n) {
-        for (int k = 0; k < 2; k++) {
-            const float most = j + k < n_keys ? largest_of(values + k * n, n) : 0.0f;
-            const bool is_fine = most > least && most <= FLT_MAX;
-            units[k] = is_fine ? most_value / most : 0.0f;
-            if (j + k < n_keys) {
-                steps[j + k] = is_fine ? 1.0f / units[k] : 0.0f;
-                key_steps[j + k] = most <= FLT_MAX ? key_steps[j + k] : NAN;
-            }
-        }
-        const float *second = units[1] > 0.0f ? values + n : values;
+        const bool is_pair = j + 1 < n_keys;
+        const float *second = is_pair ? values + n : values;
+        const float units[] = {units_of_value(values, n),
+                               is_pair ? units_of_value(second, n) : 0.0f};
+        int n_fine[] = {0, 0};
         for (int64_t i = 0; i < n; i += LANES) {
             const vec a = v_mul(v_load(values + i), v_set(units[0]));
             const vec b = v_mul(v_load(second + i), v_set(units[1]));
+            n_fine[0] += __builtin_popcount(is_fine(a));
+            n_fine[1] += __builtin_popcount(is_fine(b));
             _mm512_storeu_si512(words + i, pair(a, b));
+        }
+        for (int k = 0; k < (is_pair ? 2 : 1); k++) {
+            steps[j + k] = step_of(units[k], n_fine[k], n);
         }
     }
 }
@@ -196,11 +243,71 @@ TND_INLINE void scores_tile(const struct tnd_query_panel *panel, int j, float *l
     }
 }
 
+/* Scores of the same in floats, in place of those whose key or query has no words. */
+TND_INLINE void scores_of_floats(const struct tnd_query_panel *panel, int j, const int n_keys,
+                                 const int n_vectors)
+{
+    const int64_t stride = 2 * panel->words.key_stride;
+    const float *queries = panel->queries;
+    const float *keys = panel->keys + j * stride;
+    vec sum[PANEL_TILE][PANEL_VECTORS];
+    memset(sum, 0, sizeof(sum));
+    for (int64_t i = 0; i < panel->head; i++, queries += PANEL, keys++) {
+        TND_UNROLL
+        for (int k = 0; k < n_keys; k++) {
+            const vec key = v_set(keys[k * stride]);
+            TND_UNROLL
+            for (int v = 0; v < n_vectors; v++) {
+                sum[k][v] = v_fmadd(key, v_load(queries + v * LANES), sum[k][v]);
+            }
+        }
+    }
+    TND_UNROLL
+    for (int k = 0; k < n_keys; k++) {
+        TND_UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            const vec steps = v_mul(v_load(panel->words.query_steps + v * LANES),
+                                    v_set(panel->words.key_steps[j + k]));
+            _mm512_mask_storeu_ps(panel->scores + (j + k) * PANEL + v * LANES,
+                                  _mm512_cmp_ps_mask(steps, steps, _CMP_UNORD_Q), sum[k][v]);
+        }
+    }
+}
+
+static bool has_nan(const float *steps, int n)
+{
+    __mmask16 nan = 0;
+    for (int j = 0; j < n; j += LANES) {
+        const vec x = v_load_part(steps + j, n - j < LANES ? n - j : LANES);
+        nan |= _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    }
+    return nan != 0;
+}
+
+static void __attribute__((noinline))
+meet_floats(const struct tnd_query_panel *panel, bool is_query, const int n_vectors)
+{
+    const float *steps = panel->words.key_steps;
+    int j = 0;
+    for (; j + PANEL_TILE <= panel->n_keys; j += PANEL_TILE) {
+        if (is_query || has_nan(steps + j, PANEL_TILE)) {
+            scores_of_floats(panel, j, PANEL_TILE, n_vectors);
+        }
+    }
+    for (; j < panel->n_keys; j++) {
+        if (is_query || has_nan(steps + j, 1)) {
+            scores_of_floats(panel, j, 1, n_vectors);
+        }
+    }
+}
+
 /* The scores of a panel and the tile in hand. Keys that all queries see, as they are, raise
  * panel->largest here: *out_done from the first one on. */
 TND_INLINE int scores_all(const struct tnd_query_panel *panel, int *out_done, const int n_vectors)
 {
-    const int n_seen = panel->cap > 0.0f ? 0 : panel->n_seen;
+    const bool is_query = has_nan(panel->words.query_steps, n_vectors * LANES);
+    const bool has_floats = is_query || has_nan(panel->words.key_steps, panel->n_keys);
+    const int n_seen = panel->cap > 0.0f || has_floats ? 0 : panel->n_seen;
     int soon = 0;
     int j = 0;
     *out_done = 0;
@@ -213,6 +320,9 @@ TND_INLINE int scores_all(const struct tnd_query_panel *panel, int *out_done, co
     for (; j < panel->n_keys; j++) {
         scores_tile(panel, j, NULL, 1, n_vectors);
     }
+    if (has_floats) {
+        meet_floats(panel, is_query, n_vectors);
+    }
     return soon;
 }
 
@@ -222,6 +332,8 @@ TND_INLINE int scores_all(const struct tnd_query_panel *panel, int *out_done, co
 struct factors {
     float shrinks[PANEL]; /* of the sums so far; at first the largest score so far */
     float steps[PANEL];   /* of the tile's weights times its values */
+    int floats[TND_KEYS]; /* keys whose values are floats, with weights of their own */
+    int n_floats;
 };
 
 /* Words in place of a vector's weights, the largest and the sum of which are known. */
@@ -232,7 +344,7 @@ TND_INLINE void round_weights(const struct tnd_query_panel *panel, int at, vec m
     float *weights = panel->scores + at;
     /* (NaN stays: it is the second operand of v_min) */
     const vec units = v_min(v_div(v_set(most_word), most), v_div(v_set(most_weights), sum));
-    const __mmask16 is_any = _mm512_cmp_ps_mask(most, v_set(least / most_value), _CMP_NLE_UQ);
+    const __mmask16 is_any = _mm512_cmp_ps_mask(most, v_set(1e-33f), _CMP_NLE_UQ);
     const vec factor = _mm512_maskz_mov_ps(is_any, units);
     v_store(steps, _mm512_maskz_div_ps(is_any, v_set(1.0f), units));
     for (int j = 0; j < n_keys; j += 2) {
@@ -260,18 +372,26 @@ TND_INLINE void weigh_all(const struct tnd_query_panel *panel, int n_done, struc
         shift[v] = v_max(largest[v], v_set(-FLT_MAX));
         weight[v] = most[v] = sum[v] = v_set(0.0f);
     }
+    factors->n_floats = 0;
     for (int j = 0; j < n_keys; j++) {
-        const vec step = v_set(panel->words.value_steps[j]);
+        const bool is_float = isnan(panel->words.value_steps[j]);
+        const vec step = v_set(is_float ? 0.0f : panel->words.value_steps[j]);
+        float *weights = panel->words.weights + factors->n_floats * PANEL;
         TND_UNROLL
         for (int v = 0; v < n_vectors; v++) {
             float *s = panel->scores + j * PANEL + v * LANES;
             const vec x = tnd_vec_exp_below(v_sub(v_load(s), shift[v]));
+            if (is_float) {
+                v_store(weights + v * LANES, x);
+            }
             const vec y = v_mul(x, step);
             weight[v] = v_add(weight[v], x);
             sum[v] = v_add(sum[v], y);
             most[v] = v_max(y, most[v]);
             v_store(s, y);
         }
+        factors->floats[factors->n_floats] = j;
+        factors->n_floats += is_float;
     }
     TND_UNROLL
     for (int v = 0; v < n_vectors; v++) {
@@ -330,6 +450,40 @@ TND_INLINE void sums_tile(const struct tnd_query_panel *panel, int r, int n_keys
     }
 }
 
+/* Adds values that have no words to the same sums. (A weight of 0 times infinity is nothing.) */
+TND_INLINE void sums_of_floats(const struct tnd_query_panel *panel, int r, int n_keys, int64_t i,
+                               const struct factors *factors, const int n_rows, const int n_vectors)
+{
+    vec sum[PANEL_ROWS][SUM_VECTORS];
+    float *y = panel->sums + r * panel->value_stride + i;
+    TND_UNROLL
+    for (int k = 0; k < n_rows; k++) {
+        TND_UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            sum[k][v] = v_load(y + k * panel->value_stride + v * LANES);
+        }
+    }
+    for (int f = 0; f < factors->n_floats && factors->floats[f] < n_keys; f++) {
+        const float *value = panel->values + factors->floats[f] * panel->value_stride + i;
+        TND_UNROLL
+        for (int k = 0; k < n_rows; k++) {
+            const vec w = v_set(panel->words.weights[f * PANEL + r + k]);
+            const __mmask16 is_any = _mm512_cmp_ps_mask(w, v_set(0.0f), _CMP_NEQ_UQ);
+            TND_UNROLL
+            for (int v = 0; v < n_vectors; v++) {
+                sum[k][v] = _mm512_mask3_fmadd_ps(w, v_load(value + v * LANES), sum[k][v], is_any);
+            }
+        }
+    }
+    TND_UNROLL
+    for (int k = 0; k < n_rows; k++) {
+        TND_UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            v_store(y + k * panel->value_stride + v * LANES, sum[k][v]);
+        }
+    }
+}
+
 TND_INLINE int sums_rows(const struct tnd_query_panel *panel, int r, const struct factors *factors,
                          int soon, const int n_rows)
 {
@@ -341,6 +495,13 @@ TND_INLINE int sums_rows(const struct tnd_query_panel *panel, int r, const struc
     }
     for (; i < panel->value; i += LANES) {
         sums_tile(panel, r, n_keys, i, factors, n_rows, 1);
+    }
+    for (i = 0; factors->n_floats > 0 && i + SUM_VECTORS * LANES <= panel->value;
+         i += SUM_VECTORS * LANES) {
+        sums_of_floats(panel, r, n_keys, i, factors, n_rows, SUM_VECTORS);
+    }
+    for (; factors->n_floats > 0 && i < panel->value; i += LANES) {
+        sums_of_floats(panel, r, n_keys, i, factors, n_rows, 1);
     }
     return soon;
 }
