@@ -18,7 +18,8 @@
     X(avx512, TND_CPU_SET_AVX512,                                                                  \
       F(decode_avx512) F(gemm_avx512) F(net_avx512) F(packed_float_avx512) F(vec_avx512))          \
     X(vnni, TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI,                                    \
-      F(decode_q_avx512) F(gemm_vnni) F(gemv_vnni) F(int8_vnni) F(packed_vnni))                    \
+      F(attention_vnni) F(decode_q_avx512) F(gemm_vnni) F(gemv_vnni) F(int8_vnni)                  \
+          F(packed_vnni))                                                                         \
     X(gfni, TND_CPU_SET_GFNI, F(packed_gfni))                                                      \
     X(bf16, TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI | (uint32_t)TND_CPU_AVX512_BF16,    \
       F(packed_bf16))                                                                              \

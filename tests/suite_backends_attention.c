@@ -12,6 +12,7 @@
 #include "base/cpu.h"
 #include "base/rng.h"
 #include "ggml-like/eval_ref.h"
+#include "base/half.h"
 #include "tests/suite_backends.h"
 #include "tests/suite_backends_cpu_cases.h"
 
@@ -472,7 +473,230 @@ static void parts_of_keys_keep_what_is_no_number(void)
     tnd_backend_cpu.close(backend);
 }
 
+/* ---- words of 16 bits ---- */
+
+/* Rows of zeros, rows a thousand times larger or smaller, single large values. */
+static void spoil_rows(tandem_tensor *a)
+{
+    uint16_t *x = a->data;
+    for (int64_t j = 0; a->type == TANDEM_TYPE_F16 && j < a->ne[1] * a->ne[2]; j++) {
+        uint16_t *row = x + j * a->ne[0];
+        for (int64_t i = 0; i < a->ne[0]; i++) {
+            const float factor = j % 7 == 1 ? 0.0f : j % 7 == 3 ? 1e-4f : j % 7 == 5 ? 3.0f : 1.0f;
+            row[i] = tnd_f32_to_f16(tnd_f16_to_f32(row[i]) * factor);
+        }
+        row[j % a->ne[0]] = j % 11 == 2 ? tnd_f32_to_f16(9.0f) : row[j % a->ne[0]];
+    }
+}
+
+/* A tenth of what half floats lose when keys are stored in them, for heads of 64; heads of 256 four
+ * times that. */
+static void words_lose_less_than_half_floats_do(void)
+{
+    static const enum tandem_type types[] = {TANDEM_TYPE_F16, TANDEM_TYPE_BF16, TANDEM_TYPE_Q8_0,
+                                             TANDEM_TYPE_Q4_0};
+    static const int64_t heads[] = {64, 128, 32, 256, 96};
+    struct tnd_cpu_kernels kernels;
+    tnd_cpu_kernels_for(tnd_cpu_features_all(), &kernels);
+    for (int i = 0; i < 60 && kernels.attention.words.attend != NULL; i++) {
+        const struct few_case one = {types[i % 4], heads[i % 5], heads[i * 2 % 5],
+                                     1 + i % 9,    17 + i,       30 + i * 13};
+        tandem_context *c = NULL;
+        CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &c, NULL), TANDEM_OK);
+        tandem_tensor *node = few_node(c, &one, (enum few_mask)(i % FEW_MASKS));
+        CU_ASSERT_PTR_NOT_NULL_FATAL(node);
+        if (i % 8 >= 4) {
+            spoil_rows(node->src[1]);
+            spoil_rows(node->src[2]);
+        }
+        float *want = malloc(tandem_tensor_bytes(node));
+        CU_ASSERT_PTR_NOT_NULL_FATAL(want);
+        (void)check_ok(tnd_ref_attention(node, NULL));
+        memcpy(want, node->data, tandem_tensor_bytes(node));
+        (void)check_ok(tnd_cpu_run_in_turn(&kernels, node, 1, NULL));
+        check_nmse(node->data, want, tandem_tensor_elements(node), 5e-8,
+                   tandem_type_name(one.type));
+        memcpy(want, node->data, tandem_tensor_bytes(node));
+        (void)check_ok(tnd_cpu_run_in_turn(&kernels, node, 3, NULL));
+        (void)check_bits(node->data, want, tandem_tensor_bytes(node), "3 workers");
+        free(want);
+        tandem_context_free(c);
+    }
+}
+
+enum { CHANNEL = 3 }; /* of what is spoiled, in every fourth row */
+
+enum spoil {
+    KEYS_LARGE,    /* beside queries of 0 */
+    QUERIES_LARGE, /* beside keys of 0 */
+    VALUES_LARGE,
+    KEYS_INFINITE, /* scores of -infinity */
+    VALUES_INFINITE,
+    VALUES_NAN,
+    KEYS_TINY, /* queries and keys: whole rows */
+    VALUES_TINY,
+    SPOILS
+};
+
+static float read_number(const tandem_tensor *a, int64_t i)
+{
+    const uint16_t *x = a->data;
+    return a->type == TANDEM_TYPE_F32   ? ((const float *)a->data)[i]
+           : a->type == TANDEM_TYPE_F16 ? tnd_f16_to_f32(x[i])
+                                        : tnd_bf16_to_f32(x[i]);
+}
+
+static void write_number(tandem_tensor *a, int64_t i, float number)
+{
+    uint16_t *x = a->data;
+    if (a->type == TANDEM_TYPE_F32) {
+        ((float *)a->data)[i] = number;
+    } else {
+        x[i] = a->type == TANDEM_TYPE_F16 ? tnd_f32_to_f16(number) : tnd_f32_to_bf16(number);
+    }
+}
+
+/* Numbers of one channel in each `every`th row, of `a` {head, rows, heads} in any order. */
+static void spoil_channel(tandem_tensor *a, int64_t every, float number)
+{
+    for (int64_t j = 0; j < tandem_tensor_elements(a) / a->ne[0]; j += every) {
+        write_number(a, j * a->ne[0] + CHANNEL, number);
+    }
+}
+
+static void shrink_rows(tandem_tensor *a, int64_t every, float factor)
+{
+    for (int64_t i = 0; i < tandem_tensor_elements(a); i++) {
+        if (i / a->ne[0] % every == 0) {
+            write_number(a, i, read_number(a, i) * factor);
+        }
+    }
+}
+
+static void spoil(tandem_tensor *node, enum spoil how)
+{
+    tandem_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2];
+    const float large = k->type == TANDEM_TYPE_F16 ? 6e4f : 1e36f; /* so that sums are finite */
+    switch (how) {
+    case KEYS_LARGE:
+        spoil_channel(k, 4, large);
+        spoil_channel(q, 1, 0.0f);
+        break;
+    case QUERIES_LARGE:
+        spoil_channel(k, 1, 0.0f);
+        spoil_channel(q, 4, 3e38f);
+        break;
+    case KEYS_INFINITE:
+        spoil_channel(k, 4, -INFINITY);
+        spoil_channel(q, 1, 0.5f);
+        break;
+    case VALUES_LARGE:
+    case VALUES_INFINITE:
+    case VALUES_NAN:
+        spoil_channel(v, 4, how == VALUES_LARGE ? large : how == VALUES_NAN ? NAN : INFINITY);
+        break;
+    case KEYS_TINY:
+        shrink_rows(k, 4, 1e-6f);
+        shrink_rows(q, 4, 1e-30f);
+        break;
+    case VALUES_TINY:
+    case SPOILS:
+        shrink_rows(v, 1, k->type == TANDEM_TYPE_F16 ? 1e-6f : 1e-30f);
+    }
+}
+
+/* Channels beside the spoiled one keep their error, and that one is as the reference has it. */
+static void check_channels(const tandem_tensor *node, float *want, const char *what)
+{
+    float *got = malloc(tandem_tensor_bytes(node));
+    int wrong = 0;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(got);
+    memcpy(got, node->data, tandem_tensor_bytes(node));
+    for (int64_t i = CHANNEL; i < tandem_tensor_elements(node); i += node->ne[0]) {
+        const bool is_near = fabsf(got[i] - want[i]) <= 1e-3f * fabsf(want[i]) + 1e-3f;
+        wrong += isfinite(want[i]) ? !is_near : memcmp(&got[i], &want[i], 4) != 0 && !isnan(got[i]);
+        got[i] = want[i] = 0.0f;
+    }
+    check_int(wrong, 0);
+    check_nmse(got, want, tandem_tensor_elements(node), 5e-8, what);
+    free(got);
+}
+
+static void outliers_cost_other_numbers_nothing(void)
+{
+    struct tnd_cpu_kernels kernels;
+    tnd_cpu_kernels_for(tnd_cpu_features_all(), &kernels);
+    for (int i = 0; i < 6 * SPOILS && kernels.attention.words.attend != NULL; i++) {
+        const struct few_case one = {i % 2 ? TANDEM_TYPE_BF16 : TANDEM_TYPE_F16,
+                                     i % 3 ? 64 : 128,
+                                     i % 3 ? 64 : 80,
+                                     1 + i % 5,
+                                     17 + i,
+                                     30 + i * 13};
+        const enum spoil how = (enum spoil)(i / 6);
+        tandem_context *c = NULL;
+        char what[64];
+        CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &c, NULL), TANDEM_OK);
+        tandem_tensor *node = few_node(c, &one, (enum few_mask)(i % FEW_MASKS));
+        CU_ASSERT_PTR_NOT_NULL_FATAL(node);
+        spoil(node, how);
+        float *want = malloc(tandem_tensor_bytes(node));
+        CU_ASSERT_PTR_NOT_NULL_FATAL(want);
+        (void)check_ok(tnd_ref_attention(node, NULL));
+        memcpy(want, node->data, tandem_tensor_bytes(node));
+        (void)check_ok(tnd_cpu_run_in_turn(&kernels, node, 1, NULL));
+        snprintf(what, sizeof(what), "%s, spoiled by %d", tandem_type_name(one.type), (int)how);
+        check_channels(node, want, what);
+        free(want);
+        tandem_context_free(c);
+    }
+}
+
+/* A prompt in pieces has the bits of the whole; keys and values of NaN make NaN of those that see
+ * them, and of no others. */
+static void words_of_a_query_depend_on_what_it_sees_alone(void)
+{
+    enum { T = 150, BAD = 70 };
+    const int64_t cuts[] = {0, 21, 100, 109, T};
+    struct tnd_cpu_kernels kernels;
+    tnd_cpu_kernels_for(tnd_cpu_features_all(), &kernels);
+    for (int bad = 0; bad < 3 && kernels.attention.words.attend != NULL; bad++) {
+        struct text text;
+        int wrong = 0;
+        begin(&text, T);
+        struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+        const int64_t ne[] = {HEAD, KV_HEADS, T, 1};
+        text.k = tnd_test_leaf(text.context, TANDEM_TYPE_F16, ne, &rng);
+        text.v = tnd_test_leaf(text.context, TANDEM_TYPE_F16, ne, &rng);
+        uint16_t *row = (uint16_t *)(bad == 2 ? text.v : text.k)->data;
+        row += (BAD * KV_HEADS + 1) * HEAD;
+        for (int i = 0; i < HEAD && bad > 0; i++) {
+            row[i] = 0x7e00; /* NaN */
+        }
+        tandem_tensor *whole = attention(&text, 0, T, 1);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(whole);
+        (void)check_ok(tnd_cpu_run_in_turn(&kernels, whole, 2, NULL));
+        for (int64_t i = 0; i < (int64_t)T * HEADS; i++) {
+            wrong += is_spoiled(whole, i / HEADS, i % HEADS) !=
+                     (bad > 0 && i / HEADS >= BAD && i % HEADS >= GROUP);
+        }
+        check_int(wrong, 0);
+        for (int i = 0; i + 1 < 5 && bad == 0; i++) {
+            tandem_tensor *piece = attention(&text, cuts[i], cuts[i + 1] - cuts[i], 1);
+            CU_ASSERT_PTR_NOT_NULL_FATAL(piece);
+            (void)check_ok(tnd_cpu_run_in_turn(&kernels, piece, 3, NULL));
+            (void)check_bits(piece->data, (char *)whole->data + (size_t)cuts[i] * whole->nb[2],
+                             tandem_tensor_bytes(piece), "words");
+        }
+        tandem_context_free(text.context);
+    }
+}
+
 CU_TestInfo tnd_tests_attention[] = {
+    {"words_lose_less_than_half_floats_do", words_lose_less_than_half_floats_do},
+    {"outliers_cost_other_numbers_nothing", outliers_cost_other_numbers_nothing},
+    {"words_of_a_query_depend_on_what_it_sees_alone",
+     words_of_a_query_depend_on_what_it_sees_alone},
     {"pieces_of_a_prompt_give_the_bits_of_the_whole",
      pieces_of_a_prompt_give_the_bits_of_the_whole},
     {"queries_that_go_one_by_one_agree_with_panels", queries_that_go_one_by_one_agree_with_panels},

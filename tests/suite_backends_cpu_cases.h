@@ -10,6 +10,7 @@ struct tnd_cpu_case {
     const char *name;
     double limit; /* normalised mean squared error; 0: the reference's bits */
     tandem_tensor *(*build)(tandem_context *context, struct tnd_test_rng *rng);
+    double words_limit; /* 0: limit; where attention meets words of 16 bits */
 };
 
 extern const struct tnd_cpu_case tnd_cpu_cases[];

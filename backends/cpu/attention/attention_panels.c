@@ -11,9 +11,10 @@ enum {
     /* Queries whose places are further apart are taken for such of different texts, which have few
      * keys in common: they go one by one. */
     FAR_APART = 256,
-    SOON_MAX = 96, /* lines of memory that are asked for while a panel meets a tile */
-    LINE = 16,     /* floats */
-    KEY_STEP = 4   /* keys that a panel begins and ends at: half of what kernels take at once */
+    SOON_MAX = 96,    /* lines of memory that are asked for while a panel meets a tile */
+    LINE = 16,        /* floats */
+    WORDS_HEAD = 256, /* the longest head whose words are more exact than F16 */
+    KEY_STEP = 4      /* keys that a panel begins and ends at: half of what kernels take at once */
 };
 
 /* Goes through the rows of a KV head, of queries or results, one by one (quotients take longer). */
@@ -32,6 +33,8 @@ struct panel {
         last[TND_PANEL_QUERIES_MAX]; /* places that each query sees */
     int32_t first_of_any, first_of_all, last_of_any, last_of_all;
     float largest[TND_PANEL_QUERIES_MAX], weight[TND_PANEL_QUERIES_MAX];
+    int32_t *query_words;
+    float *query_steps;
 };
 
 struct run {
@@ -45,12 +48,25 @@ struct run {
     int64_t n_results, n_queries;
     const void *soon[SOON_MAX]; /* lines of some of them */
     /* scratch */
-    float *keys;   /* {TND_KEY_BLOCK, TND_KEYS, blocks of the head} */
-    float *values; /* {value, TND_KEYS} */
-    float *scores; /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
-    float *mask;   /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
-    float *row;    /* {the longer of head and value} */
+    float *keys;          /* {TND_KEY_BLOCK, TND_KEYS, blocks of the head} */
+    float *values;        /* {value, tile} */
+    float *scores;        /* {TND_PANEL_QUERIES_MAX, tile} */
+    float *mask;          /* {TND_PANEL_QUERIES_MAX, tile} */
+    float *row;           /* {the longer of head and value} */
+    bool is_words;        /* these too, then, and keys are {padded head, tile} */
+    int32_t *key_words;   /* {pairs of the padded head, tile} */
+    int32_t *value_words; /* {value, tile / 2} */
+    float *key_steps, *value_steps;
+    float *weights; /* {TND_PANEL_QUERIES_MAX, tile} */
 };
+
+/* Keys and values that were rounded when they were stored may meet words. */
+static bool meets_words(const struct tnd_attention *a)
+{
+    const struct tandem_tensor *k = a->node->src[1];
+    return a->kernels->attention.words.attend != NULL && k->type != TANDEM_TYPE_F32 &&
+           a->node->src[2]->type != TANDEM_TYPE_F32 && k->ne[0] <= WORDS_HEAD;
+}
 
 static size_t key_blocks(const struct tandem_tensor *node)
 {
@@ -61,8 +77,11 @@ size_t tnd_attend_panels_scratch(const struct tandem_tensor *node)
 {
     const size_t key = key_blocks(node) * TND_KEY_BLOCK;
     const size_t value = tnd_attention_padded(node->src[2]->ne[0]);
-    return (TND_KEYS * (key + value + 2 * TND_PANEL_QUERIES_MAX) + (key > value ? key : value) +
-            TND_QUERY_PANELS * TND_PANEL_QUERIES_MAX * (key + value)) *
+    const size_t rows = TND_QUERY_PANELS * TND_PANEL_QUERIES_MAX;
+    return (TND_KEYS_MAX * (key + value + 2 * TND_PANEL_QUERIES_MAX) + (key > value ? key : value) +
+            rows * (key + value) +
+            /* words */
+            TND_KEYS_MAX * ((key + value + 4) / 2 + TND_PANEL_QUERIES_MAX) + rows * (key / 2 + 1)) *
            sizeof(float);
 }
 
@@ -72,15 +91,27 @@ static void lay_out(struct run *run)
     const size_t key = key_blocks(node) * TND_KEY_BLOCK;
     const size_t value = tnd_attention_padded(node->src[2]->ne[0]);
     run->keys = run->a->scratch;
-    run->values = run->keys + TND_KEYS * key;
-    run->scores = run->values + TND_KEYS * value;
-    run->mask = run->scores + TND_KEYS * TND_PANEL_QUERIES_MAX;
-    run->row = run->mask + TND_KEYS * TND_PANEL_QUERIES_MAX;
+    run->values = run->keys + TND_KEYS_MAX * key;
+    run->scores = run->values + TND_KEYS_MAX * value;
+    run->mask = run->scores + TND_KEYS_MAX * TND_PANEL_QUERIES_MAX;
+    run->row = run->mask + TND_KEYS_MAX * TND_PANEL_QUERIES_MAX;
     float *rest = run->row + (key > value ? key : value);
     for (int s = 0; s < TND_QUERY_PANELS; s++) {
         run->panels[s].job.queries = rest;
         run->panels[s].job.sums = rest + TND_PANEL_QUERIES_MAX * key;
         rest += TND_PANEL_QUERIES_MAX * (key + value);
+    }
+    run->is_words = meets_words(run->a);
+    run->key_words = (int32_t *)(void *)rest;
+    run->value_words = run->key_words + TND_KEYS_MAX * key / 2;
+    run->key_steps = (float *)(void *)(run->value_words + TND_KEYS_MAX * value / 2);
+    run->value_steps = run->key_steps + TND_KEYS_MAX;
+    run->weights = run->value_steps + TND_KEYS_MAX;
+    rest = run->weights + TND_KEYS_MAX * TND_PANEL_QUERIES_MAX;
+    for (int s = 0; s < TND_QUERY_PANELS && run->is_words; s++) {
+        run->panels[s].query_words = (int32_t *)(void *)rest;
+        run->panels[s].query_steps = rest + TND_PANEL_QUERIES_MAX * key / 2;
+        rest = run->panels[s].query_steps + TND_PANEL_QUERIES_MAX;
     }
 }
 
@@ -210,6 +241,9 @@ static void begin_panel(const struct run *run, struct panel *panel)
                        job->cap > 0.0f ? node->params.attention.scale / job->cap
                                        : node->params.attention.scale,
                        job->queries);
+    if (run->is_words) {
+        kernels->words.lay_queries(job->queries, job->head, panel->query_words, panel->query_steps);
+    }
 }
 
 static void finish_panel(const struct run *run, struct panel *panel)
@@ -323,12 +357,33 @@ static void convert_rows(const struct run *run, const struct tandem_tensor *a, i
     }
 }
 
+/* Keys and values t + begin .. t + begin + n - 1. */
+static void convert_to_words(const struct run *run, int64_t t, int begin, int n)
+{
+    const struct tnd_attention_words *words = &run->a->kernels->attention.words;
+    const struct tandem_tensor *k = run->a->node->src[1];
+    const struct tandem_tensor *v = run->a->node->src[2];
+    const int64_t key = (int64_t)tnd_attention_padded(k->ne[0]);
+    const int64_t value = (int64_t)tnd_attention_padded(v->ne[0]);
+    float *keys = run->keys + begin * key;
+    float *values = run->values + begin * value;
+    convert_rows(run, k, 0, k->ne[0], t + begin, n, keys, key);
+    words->lay_keys(keys, n, key, run->key_words + begin * key / 2, run->key_steps + begin);
+    convert_rows(run, v, 0, v->ne[0], t + begin, n, values, value);
+    words->lay_values(values, n, value, run->value_words + begin * value / 2,
+                      run->value_steps + begin);
+}
+
 /* Keys and values t + begin .. t + end - 1 as the kernels want them. */
 static void convert(const struct run *run, int64_t t, int begin, int end)
 {
     const struct tandem_tensor *k = run->a->node->src[1];
     const struct tandem_tensor *v = run->a->node->src[2];
     const int64_t stride = (int64_t)tnd_attention_padded(v->ne[0]);
+    if (run->is_words) {
+        convert_to_words(run, t, begin, end - begin);
+        return;
+    }
     for (int64_t i = 0; i < k->ne[0]; i += TND_KEY_BLOCK) {
         const int64_t n = k->ne[0] - i < TND_KEY_BLOCK ? k->ne[0] - i : TND_KEY_BLOCK;
         convert_rows(run, k, i, n, t + begin, end - begin,
@@ -384,6 +439,20 @@ static void transpose_mask(const struct run *run, const struct panel *panel, int
                                          run->mask);
 }
 
+static struct tnd_panel_words words_of(const struct run *run, const struct panel *panel)
+{
+    const int64_t stride = (int64_t)tnd_attention_padded(panel->job.head) / 2;
+    return (struct tnd_panel_words){.queries = panel->query_words,
+                                    .keys = run->key_words + panel->begin * stride,
+                                    .key_stride = stride,
+                                    .values = run->value_words +
+                                              panel->begin * panel->job.value_stride / 2,
+                                    .query_steps = panel->query_steps,
+                                    .key_steps = run->key_steps + panel->begin,
+                                    .value_steps = run->value_steps + panel->begin,
+                                    .weights = run->weights};
+}
+
 static void meet(struct run *run, struct panel *panel, int64_t t)
 {
     struct tnd_query_panel *job = &panel->job;
@@ -401,7 +470,13 @@ static void meet(struct run *run, struct panel *panel, int64_t t)
         job->mask = run->mask;
     }
     bring(run, job);
-    run->a->kernels->attention.attend(job);
+    if (run->is_words) {
+        job->words = words_of(run, panel);
+        job->keys = run->keys + panel->begin * 2 * job->words.key_stride;
+        run->a->kernels->attention.words.attend(job);
+    } else {
+        run->a->kernels->attention.attend(job);
+    }
     job->is_first = false;
 }
 
@@ -428,9 +503,10 @@ void tnd_attend_panels(const struct tnd_attention *attention, const struct tnd_q
     for (int s = 0; s < run.n; s++) {
         begin_panel(&run, &run.panels[s]);
     }
-    for (int64_t t = 0; t < n_keys; t += TND_KEYS) {
+    const int tile = run.is_words ? TND_KEYS_MAX : TND_KEYS;
+    for (int64_t t = 0; t < n_keys; t += tile) {
         int begin, end;
-        see(&run, t, n_keys - t < TND_KEYS ? (int)(n_keys - t) : TND_KEYS, &begin, &end);
+        see(&run, t, n_keys - t < tile ? (int)(n_keys - t) : tile, &begin, &end);
         if (begin < end) {
             convert(&run, t, begin, end);
         }

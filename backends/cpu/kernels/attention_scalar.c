@@ -80,5 +80,5 @@ static void panel_finish(const struct tnd_query_panel *panel, float *const *rows
     }
 }
 
-const struct tnd_attention_kernels tnd_attention_scalar = {PANEL, panel_transpose, panel_attend,
-                                                           panel_finish};
+const struct tnd_attention_kernels tnd_attention_scalar = {
+    .queries = PANEL, .transpose = panel_transpose, .attend = panel_attend, .finish = panel_finish};
