@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Speaking to the application's log callback. Internal twin of tandem/log.h. */
+ * Calls the application's log callback. Internal twin of tandem/log.h. */
 #ifndef TND_LOG_H
 #define TND_LOG_H
 
 #include "tandem/log.h"
 
-/** Where lines go and which ones; zeroed: silent. Copied freely. */
+/** Where log lines go and which ones; zeroed: silent. May be copied. */
 struct tnd_log {
     tandem_log_fn fn; /* NULL: silent */
     void *user;
