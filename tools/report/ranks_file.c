@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Rank 0 tells size and digest of its file; a rank without it looks for a copy with both in its
- * cache, and otherwise gets the file in pieces, each of which it confirms. A copy is written beside
- * its name, checked and renamed, so that a name never stands for a part of a file. Its name has the
- * digest: files of the same name do not meet. */
+ * Rank 0 announces size and digest of its file; a rank without the file looks for a matching copy
+ * in its cache, and otherwise receives the file in pieces, each of which it confirms. A copy is
+ * written under a temporary name, checked and renamed, so that a name never belongs to part of a
+ * file. The name contains the digest, so files of the same name do not collide. */
 #include "tools/report/ranks_file.h"
 
 #include <dirent.h>
@@ -27,16 +27,16 @@
 #include "tools/terminal.h"
 
 #define PART ".part-"
-enum { PIECE = 4 << 20, WHY = 200, TELL_S = 5 /* between lines where no terminal shows a bar */ };
+enum { PIECE = 4 << 20, WHY = 200, TELL_S = 5 /* between progress lines */ };
 
-/* What a rank has, and what it needs. */
+/* Whether a rank has the file. */
 enum having { HAS, LACKS, CANNOT };
 struct told {
     int64_t having;
     char why[WHY];
 };
 
-/* What rank 0 has. */
+/* What rank 0 offers. */
 struct offer {
     int64_t bytes;
     uint64_t digest;
@@ -46,12 +46,12 @@ struct sending {
     tandem_communicator *communicator;
     int rank, count;
     const char *path;
-    char *out; /* of this rank, {out_bytes} */
+    char *out; /* path on this rank, {out_bytes} */
     size_t out_bytes;
     const char *cache;
     struct offer offer;
     struct told *told; /* {count} */
-    int file;          /* rank 0's, open; -1: none */
+    int file;          /* open file of rank 0; -1: none */
     char *piece;       /* {PIECE} */
 };
 
@@ -71,7 +71,7 @@ static struct told cannot(const char *what, const char *path)
     return told;
 }
 
-/* All learn what each has to say; the first that cannot go on is the failure of all. */
+/* Exchanges the state of all ranks; the first rank that cannot continue makes all of them fail. */
 static enum tandem_status agree(struct sending *s, const struct told *mine,
                                 struct tandem_error *error)
 {
@@ -83,7 +83,7 @@ static enum tandem_status agree(struct sending *s, const struct told *mine,
     for (int i = 0; i < s->count; i++) {
         bytes[i] = sizeof(*mine);
     }
-    /* Others may read a large file meanwhile. */
+    /* Other ranks may be reading a large file meanwhile, so there is no time limit. */
     tandem_communicator_set_limit(s->communicator, -limit_s);
     enum tandem_status status =
         tandem_communicator_all_gather(s->communicator, mine, bytes, s->told, error);
@@ -111,7 +111,7 @@ static bool has_all(const struct sending *s)
 
 /* ---- contents ---- */
 
-/* Reads `n` bytes at `at`; an end of the file is a failure too. */
+/* Reads `n` bytes at offset `at`; an early end of the file is a failure. */
 static bool read_piece(int file, int64_t at, char *out, size_t n)
 {
     for (size_t done = 0; done < n;) {
@@ -130,7 +130,7 @@ static size_t piece_bytes(int64_t bytes, int64_t at)
     return bytes - at < PIECE ? (size_t)(bytes - at) : PIECE;
 }
 
-/* Digest of an open file of this many bytes. */
+/* Digest of the first `bytes` bytes of an open file. */
 static bool digest_file(const struct sending *s, int file, int64_t bytes, uint64_t *out)
 {
     uint64_t digest = (uint64_t)bytes;
@@ -153,10 +153,10 @@ static const char *name_of(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* Path of the copy; false with the reason. (The end of a name tells the format.) */
+/* Path of the copy; false with the reason. (Keeps the file's extension, which tells the format.) */
 static bool find_copy(const struct sending *s, char out[PATH_MAX], struct told *why)
 {
-    const char *cache = secure_getenv("XDG_CACHE_HOME"); /* relative paths are invalid, says XDG */
+    const char *cache = secure_getenv("XDG_CACHE_HOME"); /* XDG: ignore relative paths */
     const bool has_cache = cache != NULL && cache[0] == '/';
     const char *folder = s->cache != NULL ? s->cache : has_cache ? cache : secure_getenv("HOME");
     const char *rest = s->cache != NULL ? ""
@@ -184,8 +184,8 @@ static bool find_copy(const struct sending *s, char out[PATH_MAX], struct told *
     return true;
 }
 
-/* Whether the copy is there and holds what rank 0's file holds. One that does not is
- * replaced by what rank 0 sends. */
+/* Whether the cache has a copy with the contents of rank 0's file. Any other copy is replaced by
+ * what rank 0 sends. */
 static struct told look_up(struct sending *s)
 {
     char path[PATH_MAX];
@@ -214,7 +214,7 @@ static struct told look_up(struct sending *s)
     return told;
 }
 
-/* Parts of this copy that nobody writes any more: their writers hold a lock. */
+/* Removes partial copies whose writers are gone: a writer holds a lock. */
 static void remove_left_overs(const char *path)
 {
     const size_t n_folder = tnd_file_folder_length(path);
@@ -243,14 +243,14 @@ static void remove_left_overs(const char *path)
     }
 }
 
-/* A part that this process fills. */
+/* A partial copy that this process writes. */
 struct part {
     int file; /* -1: there is none */
     char path[PATH_MAX], temporary[PATH_MAX + 32];
     uint64_t digest;
 };
 
-/* A new file of our own, locked. (Another process may take it for a left-over before the lock.) */
+/* Creates a new locked file. (Before it is locked, another process may remove it as stale.) */
 static bool make_temporary(struct part *part)
 {
     struct stat by_name, by_file;
@@ -313,7 +313,7 @@ static struct told write_piece(struct sending *s, struct part *part, size_t n)
     return (struct told){.having = HAS};
 }
 
-/* The name stands for the whole file from now on. */
+/* Checks the copy and renames it. */
 static struct told end_part(struct sending *s, struct part *part)
 {
     struct told told = {.having = HAS};
@@ -358,7 +358,8 @@ static void say_progress(const struct sending *s, int64_t done, double *io_shown
             has_bar ? "" : "\n");
 }
 
-/* One piece to all that lack the file in this round; whether all of them go on. */
+/* Sends one piece to all ranks that receive in this round; *io_goes_on: whether all of them
+ * continue. */
 static enum tandem_status send_piece(struct sending *s, const bool *receives, int64_t n,
                                      bool *io_goes_on, struct tandem_error *error)
 {
@@ -407,7 +408,7 @@ static enum tandem_status send_all(struct sending *s, const bool *receives, stru
     if (isatty(STDERR_FILENO) && tnd_say_level != TND_SAY_QUIET) {
         tnd_terminal_control("\r\033[K");
     }
-    return send_piece(s, receives, 0, &goes_on, error); /* the end */
+    return send_piece(s, receives, 0, &goes_on, error); /* an empty piece marks the end */
 }
 
 static enum tandem_status receive_all(struct sending *s, struct told *out,
@@ -431,7 +432,7 @@ static enum tandem_status receive_all(struct sending *s, struct told *out,
         }
     }
     if (status == TANDEM_OK && out->having == HAS) {
-        if (done < s->offer.bytes) { /* another rank has stopped it */
+        if (done < s->offer.bytes) { /* stopped by another rank */
             *out = (struct told){.having = LACKS};
         } else {
             *out = end_part(s, &part);
@@ -441,8 +442,8 @@ static enum tandem_status receive_all(struct sending *s, struct told *out,
     return status;
 }
 
-/* The first of the ranks on one host receives, as they may share their cache; those that still
- * lack the file then receive in the next round. */
+/* In the first round, only the first rank on each host receives, since ranks may share their cache;
+ * ranks that still lack the file receive in the second round. */
 static bool is_turn(const struct sending *s, int rank, bool is_first_round)
 {
     const char *own = tandem_communicator_host(s->communicator, rank);
@@ -485,7 +486,7 @@ static enum tandem_status send_round(struct sending *s, bool is_first_round,
 
 /* ---- all of it ---- */
 
-/* Whether the file is there. What is there and cannot be used is told by whoever opens it. */
+/* Whether the file exists. If it exists but is unusable, opening it reports the error. */
 static struct told look(struct sending *s)
 {
     struct told told = {.having = HAS};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Stand-ins: backends that say what they would take and how they work, out of a table alone. */
+ * Stubs: backends that only report what they can run and how, as recorded in a table. */
 #include "tools/report/stub_backends.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ static void close_stub(tandem_backend *backend)
     tnd_free(backend);
 }
 
-/* What backends of this kind take; a table says it of products alone. */
+/* What backends of this kind can run; a table has only products. */
 static enum tandem_status supports(tandem_backend *backend, const tandem_tensor *node,
                                    uint32_t task, struct tandem_error *error)
 {
