@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Measures messages between two ranks, back and forth and in both directions at once, while the
- * others
- * wait; then all-reduce and all-gather of all ranks. Every rank has the same list of sizes; the
- * rank
- * that measures announces the number of repetitions.
+ * others wait; then all-reduce and all-gather of all ranks. Every rank has the same list of sizes;
+ * the rank that measures announces the number of repetitions.
  *
  * Each repetition is two operations, of which half the time counts. A single all-reduce is
  * misleading: of two ranks, the one that comes first waits longer than the link takes, and the
- * other
- * one finds the message already there; then they change places. */
+ * other one finds the message already there; then they change places. */
 #include "tools/mulmat-tune/bench_links.h"
 
 #include <stdio.h>
