@@ -26,8 +26,7 @@ static bool read_line(const char *folder, const char *name, char *out, size_t n)
     return has_line;
 }
 
-/* Parses a positive number at the start of `text`; *out_end is set behind it and the blanks that
- * follow. */
+/* Parses a positive number at the start of `text`; *out_end is the first character after it. */
 static bool parse_positive(const char *text, double *out, const char **out_end)
 {
     char *end = NULL;

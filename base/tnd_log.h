@@ -12,8 +12,8 @@ struct tnd_log {
     enum tandem_log_level level; /* lines above it are dropped */
 };
 
-/** Sends one line (cut at 511 bytes). `log` may be NULL. Never allocates; not under a lock, not in
- * a kernel. Any thread. */
+/** Logs one line (truncated at 511 bytes). `log` may be NULL. Never allocates; not under a lock,
+ * not in a kernel. Any thread. */
 void tnd_log_line(const struct tnd_log *log, enum tandem_log_level level, const char *room,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 

@@ -12,9 +12,9 @@
  * one_sample_is_never_exact. */
 #define TND_SINGLE_SHOT_ERROR 0.04
 /* Least standard error of any time, however many samples it has: they are of one moment, and the
- * memory speed of a shared machine changes from minute to minute. Unit: share. Why: behind a lead
- * of 4 % F32 at M = 1 lost 36 % (Zen 4, 60 s table); three standard errors of two such times are
- * 4.2 %. Test: many_samples_of_one_moment_leave_its_error. */
+ * memory speed of a shared machine changes from minute to minute. Unit: share. Why: after a lead of
+ * 4 % F32 at M = 1 lost 36 % (Zen 4, 60 s table); three standard errors of two such times are 4.2
+ * %. Test: many_samples_of_one_moment_leave_its_error. */
 #define TND_MOMENT_ERROR      0.01
 /* Additional standard error of a sample for each month that it is older than the newest sample of
  * its table; grows with the square root of the months, up to that of a single sample. Samples of

@@ -33,7 +33,7 @@ enum tandem_status tnd_fingerprint_merge(struct tandem_table *table,
                                          struct tandem_error *error);
 
 /** Parsers fill an empty table; on failure it may be partly filled, tandem_table_free frees it.
- * Expects `n` bytes, followed by a zero byte. `name` stands in messages. */
+ * Expects `n` bytes, followed by a zero byte. `name` is used in messages. */
 enum tandem_status tnd_table_read_text(const char *bytes, size_t n, const char *name,
                                        struct tandem_table *out, struct tandem_error *error);
 enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *name,

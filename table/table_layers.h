@@ -2,7 +2,7 @@
  * The tables that a runtime uses, one over the other; the later wins (tnd_table_overlay):
  *
  *     working  ./mulmat-tune.txt, where the published mulmat-tune writes; read only when no other
- *              layer serves
+ *              layer is valid
  *     system   D/tandem/<fingerprint>.json for each D of $XDG_DATA_DIRS (default /usr/local/share
  *              and /usr/share), the first of them on top; read only
  *     former   other tables in the folder of this machine's own one, the newest on top: what was

@@ -15,7 +15,7 @@
 struct scanner {
     const char *bytes;
     size_t n;
-    size_t at;    /* behind the last token */
+    size_t at;    /* after the last token */
     size_t token; /* its beginning */
     const char *name;
     struct tandem_error *error;

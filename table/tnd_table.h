@@ -16,7 +16,7 @@ struct tnd_sample {
     int64_t m;
     double median_us;
     double spread_us; /* median absolute deviation; 0 when unknown */
-    uint32_t count;   /* measurements behind the median; 0 when unknown (text tables) */
+    uint32_t count;   /* number of measurements; 0 when unknown (text tables) */
     int64_t when;     /* seconds since 1970; 0 when unknown */
     /* How often this cell was found wrong or measured again. Even: valid; odd: it was found wrong
      * while programs ran and waits for the next bench. The larger generation wins a merge, so that

@@ -85,7 +85,7 @@ struct tandem_work {
     const tandem_tensor *node; /**< with operands and result */
     uint32_t task;             /**< enum tandem_task */
     int64_t row_begin;         /**< first row */
-    int64_t row_end;           /**< behind the last row */
+    int64_t row_end;           /**< after the last row */
     void *workspace;        /**< shared by all stages of the node on this path, 64-byte aligned */
     size_t workspace_bytes; /**< of `workspace` */
     /** A chain of nodes to run as one work, in this order: each reads the result of the one before,

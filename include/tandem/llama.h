@@ -401,7 +401,7 @@ TANDEM_API enum tandem_status tandem_session_save(const tandem_session *session,
  * checksum), TRUNCATED, LIMIT (more tokens than this session can hold). */
 TANDEM_API enum tandem_status tandem_session_load(tandem_session *session, const char *path,
                                                   struct tandem_error *error);
-/** The same in memory: the number of bytes, writing them to `out`, and reading them. `name` stands
+/** The same in memory: the number of bytes, writing them to `out`, and reading them. `name` is used
  * in messages. Errors: as save and load, without FILE. */
 TANDEM_API size_t tandem_session_state_bytes(const tandem_session *session);
 TANDEM_API enum tandem_status tandem_session_state_write(const tandem_session *session, void *out,

@@ -49,7 +49,7 @@ struct tandem_onnx_meta {
 TANDEM_API enum tandem_status tandem_onnx_open(const char *path, tandem_onnx **out_model,
                                                struct tandem_error *error);
 /** Like tandem_onnx_open, from bytes, which the model borrows; external data is refused (FORMAT).
- * `name` stands in messages and is borrowed, too; NULL: "memory". Any thread. Errors: as above. */
+ * `name` is used in messages and is borrowed, too; NULL: "memory". Any thread. Errors: as above. */
 TANDEM_API enum tandem_status tandem_onnx_read(const void *bytes, size_t n, const char *name,
                                                tandem_onnx **out_model, struct tandem_error *error);
 /** Closes a model and the nets of tandem_onnx_lower; nets of tandem_onnx_net live on. NULL is

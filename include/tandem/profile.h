@@ -102,10 +102,9 @@ typedef struct tandem_plan tandem_plan;
  *
  * Some CPUs take up to 60 times as long for subnormal floats (below 1.2e-38): measured on Sapphire
  * Rapids; Zen 4 does not. Unless TANDEM_EXECUTE_SUBNORMALS is set, all threads of a run, the
- * caller's too, take them for zero and make zero of them; the caller's own floating-point state is
- * restored when the run ends.
- * Callbacks of custom operations run in that mode. Subnormal F16 values are normal floats and keep
- * their value. */
+ * caller's too, treat them as zero and flush them to zero; the caller's own floating-point state is
+ * restored when the run ends. Callbacks of custom operations run in that mode. Subnormal F16 values
+ * are normal floats and keep their value. */
 enum tandem_execution {
     TANDEM_EXECUTE_FUSED = 1,      /**< small nodes that follow each other run as one step */
     TANDEM_EXECUTE_CONCURRENT = 2, /**< nodes that do not depend on one another share barriers */

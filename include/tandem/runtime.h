@@ -21,7 +21,7 @@
 
 TANDEM_BEGIN_C
 
-/** Owned by whoever opened it; everything in it is freed by tandem_runtime_close. */
+/** Owned by its opener; everything in it is freed by tandem_runtime_close. */
 typedef struct tandem_runtime tandem_runtime;
 
 /** Work for `count` threads at once: each calls it with an `index` of its own, 0 .. count-1. */

@@ -36,14 +36,14 @@ enum tandem_objective {
  *  ARGUMENT, MEMORY. */
 TANDEM_API enum tandem_status tandem_table_new(tandem_table **out_table,
                                                struct tandem_error *error);
-/** Reads a file of either format, told apart by its first character that is not blank. Any file
+/** Reads a file of either format, detected by its first character that is not blank. Any file
  * results in a table or a clear error. Errors: FILE, FORMAT, TRUNCATED, TABLE_VERSION, MEMORY,
  * LIMIT, UNSUPPORTED_BUILD (JSON in a build without cJSON). The caller owns the table. Any
  * thread. */
 TANDEM_API enum tandem_status tandem_table_load(const char *path, tandem_table **out_table,
                                                 struct tandem_error *error);
-/** As tandem_table_load, from `n` bytes in memory, which are read during the call; `name` stands in
- *  messages. Any thread. Errors: as tandem_table_load without FILE. */
+/** As tandem_table_load, from `n` bytes in memory, which are read during the call; `name` is used
+ * in messages. Any thread. Errors: as tandem_table_load without FILE. */
 TANDEM_API enum tandem_status tandem_table_parse(const char *bytes, size_t n, const char *name,
                                                  tandem_table **out_table,
                                                  struct tandem_error *error);

@@ -228,8 +228,8 @@ TANDEM_API tandem_tensor *tandem_tensor_src(const tandem_tensor *tensor, int i);
 TANDEM_API void *tandem_tensor_data(const tandem_tensor *tensor);
 /** Count of values: the product of the extents; 0 for NULL. Never fails. Any thread. */
 TANDEM_API int64_t tandem_tensor_elements(const tandem_tensor *tensor);
-/** Bytes from the first to behind the last value, strides included; 0 for NULL. Never fails. Any
- *  thread. */
+/** Bytes from the first value to the end of the last one, strides included; 0 for NULL. Never
+ * fails. Any thread. */
 TANDEM_API size_t tandem_tensor_bytes(const tandem_tensor *tensor);
 /** Whether values lie without gaps in the order of ne. Never fails. Any thread. */
 TANDEM_API bool tandem_tensor_is_contiguous(const tandem_tensor *tensor);

@@ -12,7 +12,7 @@ enum { MAX_CHOICES = 64 };
 
 /* Products of one shape that use one profile. */
 struct choice {
-    const struct tandem_plan_node *node; /* the first of them */
+    const struct tandem_plan_node *node; /* the first one */
     const struct tandem_tensor *product;
     int count;
     double us; /* on their lanes, without transfers */

@@ -38,11 +38,11 @@ struct tnd_trace_run {
     int n_critical;
 };
 
-/** Parses `n` bytes of a trace; `name` stands in messages. Takes the last run with predicted spans,
- * or else everything measured. Critical path: from the step that ended last back to the one that
- * ended last before it began, and so on. Input is untrusted. End `out` with tnd_trace_run_fini.
- * Errors: FORMAT, LIMIT (more than 4 million steps in a run, or 24 lanes), NOT_FOUND (no steps),
- * MEMORY. */
+/** Parses `n` bytes of a trace; `name` is used in messages. Takes the last run with predicted
+ * spans, or else everything measured. Critical path: from the step that ended last back to the one
+ * that ended last before it began, and so on. Input is untrusted. End `out` with
+ * tnd_trace_run_fini. Errors: FORMAT, LIMIT (more than 4 million steps in a run, or 24 lanes),
+ * NOT_FOUND (no steps), MEMORY. */
 enum tandem_status tnd_trace_run_read(const char *bytes, size_t n, const char *name,
                                       struct tnd_trace_run *out, struct tandem_error *error);
 void tnd_trace_run_fini(struct tnd_trace_run *run);
