@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The only place where the library takes heap memory, of the C library or of the program's
- * allocator, with counters and planned failures for tests. */
+ * The only place where the library allocates heap memory, from the C library or from the program's
+ * allocator. Counts allocations, and can make one fail for tests. */
 #include <limits.h>
 #include <malloc.h>
 #include <stdatomic.h>
@@ -19,12 +19,13 @@ enum { ALIGNMENT = 64 }; /* a cache line, and the widest vector */
 static atomic_long live;
 static atomic_long count;
 static atomic_long live_bytes;
-static atomic_long peak_bytes;    /* the most that live_bytes was since tnd_alloc_peak_begin */
-static atomic_long largest_bytes; /* the most that was asked for at once since then */
-static atomic_long failing = -1;  /* allocations until the one that fails; not positive: none */
+static atomic_long peak_bytes;    /* maximum of live_bytes since tnd_alloc_peak_begin */
+static atomic_long largest_bytes; /* largest single request since then */
+static atomic_long failing = -1;  /* counts down to the allocation that fails; 0 or less: none */
 
-/* Changed only while nothing is allocated and no other thread is here (tandem_set_allocator). */
-static struct tandem_allocator program; /* `allocate` is NULL: the C library serves */
+/* Changes only while nothing is allocated and no other thread is in the library
+ * (tandem_set_allocator). */
+static struct tandem_allocator program; /* `allocate` is NULL: the C library's is used */
 
 static void *take(size_t bytes)
 {
@@ -33,14 +34,14 @@ static void *take(size_t bytes)
         return posix_memalign(&memory, ALIGNMENT, bytes) == 0 ? memory : NULL;
     }
     memory = program.allocate(program.user, bytes, ALIGNMENT);
-    if ((uintptr_t)memory % ALIGNMENT != 0) { /* the program's fault, but vectors would crash */
+    if ((uintptr_t)memory % ALIGNMENT != 0) { /* aligned vector loads would crash */
         program.release(program.user, memory);
         return NULL;
     }
     return memory;
 }
 
-/* 0 where the program allocates: only the C library tells the size of a piece. */
+/* 0 with the program's allocator: only the C library can report the size of an allocation. */
 static long bytes_of(void *memory)
 {
     return program.allocate == NULL ? (long)malloc_usable_size(memory) : 0;
@@ -59,7 +60,7 @@ static void raise_to(atomic_long *most, long value)
     long seen = atomic_load_explicit(most, memory_order_relaxed);
     while (seen < value && !atomic_compare_exchange_weak_explicit(
                                most, &seen, value, memory_order_relaxed, memory_order_relaxed)) {
-        /* somebody else raised it: look again */
+        /* another thread raised it: compare again */
     }
 }
 
@@ -70,7 +71,7 @@ static void note_bytes(void *memory)
     raise_to(&peak_bytes, before + bytes);
 }
 
-/* A piece from the program or the C library, which counts. */
+/* Allocates and updates the counters. */
 static void *take_counted(size_t bytes, bool is_zeroed)
 {
     atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
@@ -137,7 +138,7 @@ void *tnd_realloc(void *memory, size_t old_bytes, size_t new_bytes)
 bool tnd_reserve(void **io_memory, size_t *io_bytes, size_t bytes)
 {
     if (bytes > *io_bytes) {
-        tnd_free(*io_memory); /* first, so that the peak is not the sum of both */
+        tnd_free(*io_memory); /* before allocating, so that the two never coexist */
         size_t room = bytes + (bytes < PTRDIFF_MAX ? bytes / 2 : 0);
         *io_memory = tnd_alloc(room);
         *io_bytes = *io_memory != NULL ? room : 0;

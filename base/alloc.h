@@ -6,54 +6,56 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** `bytes` bytes (0 counts as 1), 64-byte aligned, NOT zeroed. NULL when there is no memory. Any
- * thread. */
+/** Allocates `bytes` bytes (0 counts as 1), 64-byte aligned, NOT zeroed. NULL when out of memory.
+ * Any thread. */
 void *tnd_alloc(size_t bytes) __attribute__((warn_unused_result));
 
-/** `bytes` zeroes, aligned as malloc does. The system gives much memory only once something is
- * written there. NULL when there is no memory. Any thread. */
+/** Allocates `bytes` zeroed bytes, aligned as by malloc. For large sizes the system provides pages
+ * only when they are first written. NULL when out of memory. Any thread. */
 void *tnd_alloc_zeroes(size_t bytes) __attribute__((warn_unused_result));
 
-/** `n` times `bytes`, 64-byte aligned, zeroed. NULL on overflow or when there is no memory. */
+/** Allocates `n` times `bytes` zeroed bytes, 64-byte aligned. NULL on overflow or when out of
+ * memory. */
 void *tnd_calloc(size_t n, size_t bytes) __attribute__((warn_unused_result));
 
-/** Makes memory of tnd_alloc larger or smaller, keeping the first min(old_bytes, new_bytes) bytes.
- * On failure returns NULL and leaves `memory` as it is. `memory` may be NULL (old_bytes 0). */
+/** Resizes memory from tnd_alloc, keeping the first min(old_bytes, new_bytes) bytes. On failure
+ * returns NULL and leaves `memory` as it is. `memory` may be NULL (old_bytes 0). */
 void *tnd_realloc(void *memory, size_t old_bytes, size_t new_bytes)
     __attribute__((warn_unused_result));
 
-/** At least `bytes` bytes at *io_memory, which has *io_bytes: where these are too few, in new
- * memory with room to spare, without the contents. False without memory: then there is none. */
+/** Makes sure that *io_memory has at least `bytes` bytes; *io_bytes is its capacity. If that is too
+ * small, frees it and allocates a larger block with spare room; the contents are lost. False when
+ * out of memory: then *io_memory is NULL and *io_bytes 0. */
 bool tnd_reserve(void **io_memory, size_t *io_bytes, size_t bytes);
 
 /** A copy of a string; NULL when `text` is NULL or there is no memory. Freed with tnd_free. */
 char *tnd_strdup(const char *text) __attribute__((warn_unused_result));
 
-/** Gives memory back. NULL is allowed. */
+/** Frees memory of the functions above. NULL is allowed. */
 void tnd_free(void *memory);
 
-/** Gives what was freed back to the system, where the C library can: it keeps what lies below
- * anything that lives. Worth it after much was freed for good. */
+/** Returns freed memory to the system, if the C library can (glibc keeps what lies below a live
+ * allocation). Useful after a large amount was freed for good. */
 void tnd_alloc_trim(void);
 
 /* ---- for tests ---- */
 
-/** Makes the n-th allocation from now fail (1: the next one), and it alone; -1: none. */
+/** Makes the n-th allocation from now fail (1: the next one), and only that one; -1: none. */
 void tnd_alloc_fail_after(long n);
 
-/** Allocations that were not freed yet. */
+/** Number of live allocations. */
 long tnd_alloc_live(void);
 
-/** Allocations since the process began, failed ones included. */
+/** Number of allocations since the process began, failed ones included. */
 long tnd_alloc_count(void);
 
-/** Bytes that were not freed yet, as the C library rounds them; 0 under tandem_set_allocator. */
+/** Bytes of live allocations, as the C library rounds them; 0 under tandem_set_allocator. */
 size_t tnd_alloc_live_bytes(void);
-/** Begins to look for the peak anew: the next two count from here. */
+/** Resets the two maxima below. */
 void tnd_alloc_peak_begin(void);
-/** The most that tnd_alloc_live_bytes was. */
+/** Maximum of tnd_alloc_live_bytes since tnd_alloc_peak_begin. */
 size_t tnd_alloc_peak_bytes(void);
-/** The most that was asked for at once, also in vain. */
+/** Largest single request in bytes since tnd_alloc_peak_begin, failed ones included. */
 size_t tnd_alloc_largest(void);
 
 #endif

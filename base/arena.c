@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Bump arena over a list of chunks. Chunks in front of `current` are full, `current` is being
- * filled, those behind it are empty (left over from before a reset). */
+ * Bump arena over a list of chunks. Chunks before `current` are full, `current` is being filled,
+ * those after it are empty (left over from before a reset). */
 #include <stdint.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "base/tnd_assert.h"
 
-/* AddressSanitizer then traps what touches memory that no allocation has. */
+/* With AddressSanitizer, memory that belongs to no allocation of the arena is poisoned. */
 #if defined(__SANITIZE_ADDRESS__)
 #define HAVE_ASAN 1
 #elif defined(__has_feature)
@@ -29,16 +29,17 @@
 enum {
     DEFAULT_CHUNK_BYTES = 1 << 20,
     HEADER_BYTES = 64,
-    /* Chunks from this size on are zeroes to begin with, which the system gives when they are
-     * touched: a KV cache of 131,072 tokens takes memory for the tokens that are there. */
+    /* Chunks of at least this size are allocated with tnd_alloc_zeroes, so that the system provides
+     * pages when they are first written: a KV cache for 131,072 tokens uses memory only for the
+     * tokens in it. */
     LARGE_CHUNK_BYTES = 4 << 20
 };
 
 struct tnd_arena_chunk {
     struct tnd_arena_chunk *next;
-    size_t capacity; /* bytes behind the header */
+    size_t capacity; /* after the header */
     size_t used;
-    size_t written; /* bytes from the first one on that may not be zero */
+    size_t written; /* length of the prefix that may hold bytes other than 0 */
 };
 _Static_assert(sizeof(struct tnd_arena_chunk) <= HEADER_BYTES, "the header has its place");
 
@@ -94,7 +95,7 @@ void tnd_arena_reset(struct tnd_arena *arena)
     arena->current = arena->first;
 }
 
-/* Takes memory out of a chunk; NULL when it does not fit. */
+/* Allocates from a chunk; NULL when the chunk is too full. */
 static void *chunk_take(struct tnd_arena_chunk *chunk, size_t bytes, size_t alignment)
 {
     TND_ASSERT(chunk->used <= chunk->capacity);
@@ -116,19 +117,19 @@ static void *chunk_take(struct tnd_arena_chunk *chunk, size_t bytes, size_t alig
     return memory;
 }
 
-/* A new chunk behind the current one, for an allocation of this size; NULL without memory. */
+/* Appends a chunk after the current one that can hold this allocation; NULL when out of memory. */
 static struct tnd_arena_chunk *chunk_new(struct tnd_arena *arena, size_t bytes, size_t alignment)
 {
     size_t allowed = arena->limit_bytes - arena->taken_bytes;
     size_t need;
-    /* Data begin at a multiple of 64, so larger alignments may lose up to the difference. */
+    /* The data begin at a multiple of 64; a larger alignment may skip up to the difference. */
     if (!tnd_add_size(bytes, alignment > HEADER_BYTES ? alignment - HEADER_BYTES : 0, &need) ||
         !tnd_add_size(need, HEADER_BYTES, &need) || need > allowed) {
         return NULL;
     }
     size_t wanted = arena->chunk_bytes < allowed ? arena->chunk_bytes : allowed;
     size_t taken = wanted > need ? wanted : need;
-    /* (zeroes are aligned less: the difference comes on top) */
+    /* tnd_alloc_zeroes aligns to less than 64: room for up to HEADER_BYTES more. */
     const bool is_large = taken >= LARGE_CHUNK_BYTES && allowed - taken >= HEADER_BYTES;
     taken += is_large ? HEADER_BYTES : 0;
     struct tnd_arena_chunk *chunk = is_large ? tnd_alloc_zeroes(taken) : tnd_alloc(taken);
@@ -155,7 +156,7 @@ void *tnd_arena_alloc(struct tnd_arena *arena, size_t bytes, size_t alignment)
     for (struct tnd_arena_chunk *chunk = arena->current; chunk != NULL; chunk = chunk->next) {
         void *memory = chunk_take(chunk, bytes, alignment);
         if (memory != NULL) {
-            /* Empty chunks that were too small stay behind `chunk`, not in front of it. */
+            /* Empty chunks that were too small stay after `chunk`, not before it. */
             if (chunk != arena->current && chunk != arena->current->next) {
                 struct tnd_arena_chunk *before = arena->current;
                 while (before->next != chunk) {

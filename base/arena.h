@@ -7,7 +7,7 @@
 
 struct tnd_arena_chunk;
 
-/** Members are private; it stands here so that it can be embedded. */
+/** The members are private; the struct is declared here so that it can be embedded. */
 struct tnd_arena {
     struct tnd_arena_chunk *first;
     struct tnd_arena_chunk *current;
@@ -16,15 +16,15 @@ struct tnd_arena {
     size_t taken_bytes;
 };
 
-/** An empty arena. It grows by `chunk_bytes` at least (0: 1 MiB) and never takes more than
- * `limit_bytes` from the system (0: no limit). Takes no memory yet. */
+/** Initialises an empty arena. It grows by at least `chunk_bytes` at a time (0: 1 MiB) and never
+ * allocates more than `limit_bytes` in all (0: no limit). Allocates nothing itself. */
 void tnd_arena_init(struct tnd_arena *arena, size_t chunk_bytes, size_t limit_bytes);
 
-/** Frees all memory; the arena is as after init. */
+/** Frees all memory; the arena is empty again, as after init. */
 void tnd_arena_fini(struct tnd_arena *arena);
 
-/** As tnd_arena_init and tnd_arena_fini, with the arena itself on the heap; new gives NULL without
- *  memory, free accepts NULL. */
+/** Like tnd_arena_init and tnd_arena_fini, for an arena that lives on the heap; new returns NULL
+ * when out of memory, free accepts NULL. */
 struct tnd_arena *tnd_arena_new(size_t chunk_bytes, size_t limit_bytes);
 void tnd_arena_free(struct tnd_arena *arena);
 
@@ -35,7 +35,7 @@ void tnd_arena_reset(struct tnd_arena *arena);
  * allocations of 0 bytes may be the same address. */
 void *tnd_arena_alloc(struct tnd_arena *arena, size_t bytes, size_t alignment);
 
-/** Bytes taken from the system. */
+/** Bytes allocated for chunks. */
 size_t tnd_arena_bytes(const struct tnd_arena *arena);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What control groups grant. Formats: Linux Documentation/admin-guide/cgroup-v2.rst (cpu.max,
- * memory.max, memory.current, memory.stat), scheduler/sched-bwc.rst (cpu.cfs_quota_us),
- * cgroup-v1/memory.rst, cgroups(7) for /proc/self/cgroup. Anything that cannot be read or
- * understood limits nothing. */
+ * CPU and memory limits of control groups. Formats: Linux Documentation/admin-guide/cgroup-v2.rst
+ * (cpu.max, memory.max, memory.current, memory.stat), scheduler/sched-bwc.rst (cpu.cfs_quota_us),
+ * cgroup-v1/memory.rst, cgroups(7) for /proc/self/cgroup. A file that cannot be read or parsed sets
+ * no limit. */
 #include "base/cgroup.h"
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 enum { MAX_PATH = 4096, MAX_LINE = 4096 };
 
-/* First line of a file; false when there is none. */
+/* Reads the first line of a file; false when there is none. */
 static bool read_line(const char *folder, const char *name, char *out, size_t n)
 {
     char path[MAX_PATH + 64];
@@ -26,7 +26,7 @@ static bool read_line(const char *folder, const char *name, char *out, size_t n)
     return has_line;
 }
 
-/* A positive number at the start of the text and nothing but blanks behind it, up to `end`. */
+/* Parses a positive number at the start of `text`; *out_end is the first character after it. */
 static bool parse_positive(const char *text, double *out, const char **out_end)
 {
     char *end = NULL;
@@ -68,7 +68,7 @@ static double quota_of_v1(const char *folder)
     return quota / period;
 }
 
-/* The sum of the values behind the two names in a file of lines "name value". */
+/* Sum of the values named `first` and `second` in a file of lines "name value". */
 static double sum_of_rows(const char *folder, const char *file_name, const char *first,
                           const char *second)
 {
@@ -94,7 +94,8 @@ static double sum_of_rows(const char *folder, const char *file_name, const char 
     return sum;
 }
 
-/* The system takes back the pages of files that nobody changed before it refuses memory. */
+/* Page cache counts as free (`files`): the kernel drops clean pages of files before it refuses
+ * memory. */
 static double memory_of(const char *folder, const char *limit_name, const char *used_name,
                         double files)
 {
@@ -124,9 +125,9 @@ static double memory_of_v1(const char *folder)
     return memory_of(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", files);
 }
 
-/* One thing that groups limit. */
+/* A resource that control groups limit. */
 struct resource {
-    const char *controller; /* of version 1 */
+    const char *controller; /* name of the version 1 controller */
     double (*of_v1)(const char *folder);
     double (*of_v2)(const char *folder);
 };
@@ -139,8 +140,8 @@ static double smaller_limit(double a, double b)
     return a < b ? a : b;
 }
 
-/* Smallest limit of `mount`/`path` and all levels above it, down to `mount` itself. Levels that
- * are not there (a container sees its own group as the root) are passed over. */
+/* Smallest limit of `mount`/`path` and all levels above it, up to `mount` itself. Skips levels that
+ * do not exist (a container sees its own group as the root). */
 static double limit_of_levels(const char *mount, const char *path,
                               double (*limit_of)(const char *folder))
 {
@@ -160,7 +161,7 @@ static double limit_of_levels(const char *mount, const char *path,
     }
 }
 
-/* Whether the comma-separated list has the word. */
+/* Whether the comma-separated list contains the word. */
 static bool has_word(const char *list, const char *word)
 {
     size_t n = strlen(word);
@@ -173,7 +174,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* One line "number:controllers:path" of the process's cgroup file. */
+/* Limit of one line "number:controllers:path" of the process's cgroup file. */
 static double limit_of_line(const struct resource *resource, const char *root, char *line)
 {
     line[strcspn(line, "\n")] = '\0';
@@ -186,7 +187,7 @@ static double limit_of_line(const struct resource *resource, const char *root, c
     controllers++;
     if (*controllers == '\0') {
         double limit = limit_of_levels(root, path, resource->of_v2);
-        char unified[MAX_PATH]; /* where version 1 systems mount version 2 beside it */
+        char unified[MAX_PATH]; /* version 2 is mounted here beside version 1 */
         snprintf(unified, sizeof(unified), "%s/unified", root);
         return smaller_limit(limit, limit_of_levels(unified, path, resource->of_v2));
     }

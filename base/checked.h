@@ -59,8 +59,8 @@ static inline bool tnd_align_up(size_t size, size_t alignment, size_t *out)
     return true;
 }
 
-/** One of several arrays in a block: `n` members of `bytes` each, at *out_at, a multiple of 64,
- *  behind *io_bytes, which grows. */
+/** Lays out one of several arrays in a block: `n` items of `bytes` each at *out_at, the first
+ * multiple of 64 from *io_bytes on; *io_bytes becomes the end of the array. */
 static inline bool tnd_add_array(size_t n, size_t bytes, size_t *io_bytes, size_t *out_at)
 {
     size_t all;

@@ -46,14 +46,14 @@ uint64_t tnd_thread_cpu_ns(void)
 static uint64_t virtual_now_ns(const struct tnd_clock *clock)
 {
     const struct tnd_clock_virtual *self = (const struct tnd_clock_virtual *)clock;
-    /* acquire: pairs with the release of whoever moved the clock, so that what was done before the
-     * move is seen after it. */
+    /* acquire: pairs with the release of the thread that moved the clock, so that what it did
+     * before the move is seen after it. */
     return atomic_load_explicit(&self->now_ns, memory_order_acquire);
 }
 
 static void virtual_wait_until_ns(const struct tnd_clock *clock, uint64_t when_ns)
 {
-    /* Clocks are handed around as const, but a virtual one is always an object that may change. */
+    /* Clocks are passed as const, but a virtual clock is always a modifiable object. */
     struct tnd_clock_virtual *self = (struct tnd_clock_virtual *)(uintptr_t)clock;
     uint64_t now = atomic_load_explicit(&self->now_ns, memory_order_acquire);
     while (now < when_ns &&
@@ -65,7 +65,8 @@ static void virtual_wait_until_ns(const struct tnd_clock *clock, uint64_t when_n
 static uint64_t virtual_thread_ns(const struct tnd_clock *clock)
 {
     const struct tnd_clock_virtual *self = (const struct tnd_clock_virtual *)clock;
-    /* acquire: as above; stolen first, which never exceeds what the clock says later */
+    /* acquire: as above; stolen_ns is read first, so that it never exceeds the clock read after
+     * it */
     uint64_t stolen_ns = atomic_load_explicit(&self->stolen_ns, memory_order_acquire);
     return virtual_now_ns(clock) - stolen_ns;
 }

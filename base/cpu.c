@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * CPU features, model and memory sizes. Features decide which kernels run, the model never does: it
- * is only told to people and stored in fingerprints. */
+ * CPU features, model and memory sizes. Features decide which kernels run; the model is only shown
+ * to people and stored in fingerprints. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 /* ---- features ---- */
 
 #if defined(__x86_64__)
-/* Registers whose contents the operating system saves, Intel SDM volume 1, 13.3. */
+/* Registers whose contents the operating system saves (XCR0): Intel SDM volume 1, 13.3. */
 static uint64_t saved_registers(void)
 {
     uint32_t low, high;
@@ -37,7 +37,7 @@ static uint32_t bit_if(uint32_t word, int bit, enum tnd_cpu_feature feature)
     return (word >> bit & 1) != 0 ? (uint32_t)feature : 0;
 }
 
-/* Bits as in Intel's SDM volume 2, CPUID. */
+/* Feature bits: Intel SDM volume 2, CPUID. */
 static uint32_t detect(void)
 {
     const uint64_t avx_state = 0x6, avx512_state = 0xe6, amx_state = 0x60000;
@@ -73,7 +73,7 @@ static uint32_t detect(void)
     return found;
 }
 #elif defined(__aarch64__)
-/* Bits as in Linux, Documentation/arch/arm64/elf_hwcaps. */
+/* Feature bits: Linux, Documentation/arch/arm64/elf_hwcaps. */
 static uint32_t detect(void)
 {
     unsigned long capabilities = getauxval(AT_HWCAP), more = getauxval(AT_HWCAP2);
@@ -90,7 +90,7 @@ static uint32_t detect(void)
 }
 #endif
 
-/* Linux keeps tiles only for processes that have asked for them: arch_prctl as in
+/* Linux saves tile registers only for processes that asked for them: arch_prctl as in
  * Documentation/arch/x86/xstate.rst. */
 static int ask_for_tiles(void)
 {
@@ -111,7 +111,7 @@ uint32_t tnd_cpu_permit_tiles(uint32_t features, int (*ask)(void))
 
 /* ---- levels of TANDEM_CPU ---- */
 
-/* Not a level: kernels of AMX beside all others, on machines without it too. */
+/* Not a level: adds the AMX kernels to all others, also on machines without AMX. */
 static const char emulated_tiles[] = "amx-emulated";
 
 static const struct {
@@ -150,7 +150,7 @@ uint32_t tnd_cpu_used(uint32_t features)
     return used;
 }
 
-/* ---- looked up once ---- */
+/* ---- detected once ---- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static uint32_t all_features;
@@ -162,7 +162,7 @@ static char id[48];
 static struct tnd_cpu_caches caches;
 static uint64_t ram_bytes;
 
-/* Takes a name over without the blanks around it; false when nothing is left. */
+/* Stores a model name without the blanks around it; false when it is empty. */
 static bool take_model(const char *name)
 {
     name += strspn(name, " \t");
@@ -176,7 +176,8 @@ static bool take_model(const char *name)
     return n > 0;
 }
 
-/* The CPU's own words ("Processor Brand String", AMD64 manual volume 3, CPUID 8000_0002 to 4). */
+/* The name that the CPU reports ("Processor Brand String", AMD64 manual volume 3, CPUID 8000_0002
+ * to 4). */
 static void read_model_from_cpu(void)
 {
 #if defined(__x86_64__)
@@ -191,7 +192,8 @@ static void read_model_from_cpu(void)
 #endif
 }
 
-/* The first "model name" line of /proc/cpuinfo; in a container without /proc what the CPU says. */
+/* The first "model name" line of /proc/cpuinfo; without /proc (some containers) the name that the
+ * CPU reports. */
 static void read_model(void)
 {
     char line[512];
@@ -211,7 +213,7 @@ static void read_model(void)
 }
 
 #if defined(__x86_64__)
-/* Vendor, family and model as in Intel's SDM volume 2, CPUID leaves 0 and 1; AMD's alike. */
+/* Vendor, family and model: Intel SDM volume 2, CPUID leaves 0 and 1; the same on AMD. */
 static void read_id(void)
 {
     char vendor[13] = "";
@@ -231,7 +233,7 @@ static void read_id(void)
     }
 }
 #else
-/* The first core's implementer and part, as the kernel tells them on ARM. */
+/* Implementer and part of the first core, as the kernel reports them on ARM. */
 static void read_id(void)
 {
     char line[512];
@@ -255,7 +257,7 @@ static void read_id(void)
 }
 #endif
 
-/* First word of a file of sysfs; false when it is not there. */
+/* Reads the first word of a sysfs file; false when the file does not exist. */
 static bool read_word(const char *folder, const char *name, char *out, int bytes)
 {
     char path[128];
@@ -272,7 +274,7 @@ static bool read_word(const char *folder, const char *name, char *out, int bytes
     return ok;
 }
 
-/* "48K", "1024K", "32M" in bytes. */
+/* Parses "48K", "1024K", "32M" into bytes. */
 static size_t parse_size(const char *text)
 {
     char *end;
@@ -306,7 +308,7 @@ static size_t positive(long value)
     return value > 0 ? (size_t)value : 0;
 }
 
-/* What sysfs did not tell (containers hide it) the C library may know. */
+/* Asks the C library for sizes missing in sysfs (containers hide it). */
 static void complete_caches(void)
 {
 #ifdef _SC_LEVEL1_DCACHE_SIZE
@@ -388,7 +390,7 @@ uint64_t tnd_cpu_ram_bytes(void)
 
 const char *tnd_cpu_isa_name(uint32_t features)
 {
-    /* Richest first: the first row whose features are all there. */
+    /* Richest set first; the first row whose features are all present names the CPU. */
     static const struct {
         uint32_t needs;
         const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the CPU is and can do. Features are looked up once and do not change. Any thread. */
+ * What the CPU is and can do. Detected once; does not change. Any thread. */
 #ifndef TND_CPU_H
 #define TND_CPU_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Features that the CPU has and the operating system keeps. */
+/** Features that the CPU has and whose registers the operating system saves. */
 enum tnd_cpu_feature {
     TND_CPU_AVX2 = 1 << 0,
     TND_CPU_FMA = 1 << 1,
@@ -29,7 +29,7 @@ enum tnd_cpu_feature {
     TND_CPU_GFNI = 1 << 17
 };
 
-/** What files *_avx2.c and *_avx512.c are compiled for (see the Makefile). */
+/** Features that files *_avx2.c and *_avx512.c are compiled for (see the Makefile). */
 #define TND_CPU_SET_AVX2                                                                           \
     ((uint32_t)TND_CPU_AVX2 | (uint32_t)TND_CPU_FMA | (uint32_t)TND_CPU_F16C |                     \
      (uint32_t)TND_CPU_BMI2)
@@ -37,56 +37,56 @@ enum tnd_cpu_feature {
     (TND_CPU_SET_AVX2 | (uint32_t)TND_CPU_AVX512F | (uint32_t)TND_CPU_AVX512BW |                   \
      (uint32_t)TND_CPU_AVX512VL | (uint32_t)TND_CPU_AVX512DQ)
 
-/** What files *_gfni.c are compiled for. */
+/** Features that files *_gfni.c are compiled for. */
 #define TND_CPU_SET_GFNI                                                                           \
     (TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI | (uint32_t)TND_CPU_AVX512_VBMI |          \
      (uint32_t)TND_CPU_GFNI)
 
-/** What files *_amx.c are compiled for. */
+/** Features that files *_amx.c are compiled for. */
 #define TND_CPU_SET_AMX                                                                            \
     (TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI | (uint32_t)TND_CPU_AMX_INT8 |             \
      (uint32_t)TND_CPU_AMX_BF16)
 
-/** What files *_dotprod.c and *_i8mm.c are compiled for. */
+/** Features that files *_dotprod.c and *_i8mm.c are compiled for. */
 #define TND_CPU_SET_DOTPROD ((uint32_t)TND_CPU_NEON | (uint32_t)TND_CPU_DOTPROD)
 #define TND_CPU_SET_I8MM    (TND_CPU_SET_DOTPROD | (uint32_t)TND_CPU_I8MM)
 
-/** Features that kernels may use: those of the machine up to the level of TANDEM_CPU, a name of
- *  base/isa-list.h. */
+/** Features that kernels may use: those of the machine, limited by the level in TANDEM_CPU (a name
+ * of base/isa-list.h). */
 uint32_t tnd_cpu_features(void);
 
-/** Features of the machine, whatever TANDEM_CPU says. Those of AMX are among them when the system
- *  has let this process use tiles; it is asked once. */
+/** Features of the machine, whatever TANDEM_CPU says. AMX is included if the system grants this
+ * process the tile registers; it is asked once. */
 uint32_t tnd_cpu_features_all(void);
 
-/** `features`, without those of AMX where `ask`, which is called only if they are among them,
- *  returns anything but 0. */
+/** `features`, without AMX if `ask` returns anything but 0. `ask` is called only if AMX is in
+ * `features`. */
 uint32_t tnd_cpu_permit_tiles(uint32_t features, int (*ask)(void));
 
-/** Whether TANDEM_CPU asks for kernels of AMX on an emulation of its instructions. */
+/** Whether TANDEM_CPU asks for the AMX kernels on emulated instructions. */
 bool tnd_cpu_emulates_tiles(void);
 
 /** The subset of `features` that the level `text` allows; all when `text` is NULL, empty or
  * unknown. */
 uint32_t tnd_cpu_mask(uint32_t features, const char *text);
 
-/** Value of TANDEM_CPU when it names no level and was ignored, else NULL. */
+/** The value of TANDEM_CPU if it names no level (it is then ignored), else NULL. */
 const char *tnd_cpu_unknown_level(void);
 
 /** "scalar", "avx2", "avx2+vnni", "avx512", "avx512+vnni+bf16", "neon+dotprod", ... Static. */
 const char *tnd_cpu_isa_name(uint32_t features);
 
-/** The subset of `features` that kernels use: what levels of base/isa-list.h that it reaches need.
- *  What no kernel is written for is not among them. */
+/** The subset of `features` that kernels use: the union of what the levels of base/isa-list.h need,
+ * as far as the CPU reaches them. Features without a kernel are not included. */
 uint32_t tnd_cpu_used(uint32_t features);
 
-/** Model name of the CPU as the system tells it; "unknown CPU" when it does not. Static. */
+/** Model name of the CPU as the system reports it; "unknown CPU" without one. Static. */
 const char *tnd_cpu_model(void);
-/** What tells CPUs apart to which a hypervisor gives the same name: "AuthenticAMD 25 17" (vendor,
- *  family, model), on ARM "0x41 0xd40" (implementer, part); "" when unknown. Static. */
+/** Tells apart CPUs to which a hypervisor gives the same name: "AuthenticAMD 25 17" (vendor,
+ * family, model), on ARM "0x41 0xd40" (implementer, part); "" when unknown. Static. */
 const char *tnd_cpu_id(void);
 
-/** Bytes of a cache that one core sees; 0 when unknown. */
+/** Sizes in bytes of the caches that one core can use; 0 when unknown. */
 struct tnd_cpu_caches {
     size_t l1d_bytes;
     size_t l2_bytes;
@@ -94,7 +94,7 @@ struct tnd_cpu_caches {
 };
 struct tnd_cpu_caches tnd_cpu_caches(void);
 
-/** Main memory of the machine; 0 when unknown. */
+/** Main memory of the machine in bytes; 0 when unknown. */
 uint64_t tnd_cpu_ram_bytes(void);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Eight lanes that do not wait for each other take a word in turn: exclusive or, product by an odd
+ * Eight independent lanes consume one word each per stripe: exclusive or, multiplication by an odd
  * number, rotation. Each step is a bijection of the lane for every word and of the word for every
- * lane, so that one changed word always changes its lane. */
+ * lane, so a single changed word always changes its lane. */
 #include "base/digest.h"
 
 #include <string.h>
 
 enum { LANES = 8, WORD = 8, STRIPE = LANES * WORD };
 
-static const uint64_t odd = 0x9e3779b97f4a7c15u; /* 2^64 over the golden ratio */
+static const uint64_t odd = 0x9e3779b97f4a7c15u; /* 2^64 divided by the golden ratio */
 
 static uint64_t rotate(uint64_t x, int by)
 {
@@ -30,7 +30,8 @@ static inline uint64_t step(uint64_t lane, uint64_t word)
     return rotate((lane ^ word) * odd, 29);
 }
 
-/* As splitmix64 ends (Steele, Lea, Flood 2014): every bit depends on every one. */
+/* The finaliser of splitmix64 (Steele, Lea, Flood 2014): every output bit depends on every input
+ * bit. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -43,7 +44,7 @@ uint64_t tnd_digest_add(uint64_t digest, uint64_t next)
     return mix(step(digest, next) + odd);
 }
 
-/* Whole stripes. Written out, the lanes stay in registers. */
+/* Digests whole stripes. The lanes are separate variables so that they stay in registers. */
 static const uint8_t *take_stripes(uint64_t lanes[LANES], const uint8_t *at, size_t n_stripes)
 {
     uint64_t a = lanes[0], b = lanes[1], c = lanes[2], d = lanes[3];
@@ -71,7 +72,7 @@ uint64_t tnd_digest(const void *bytes, size_t n)
         lanes[i] = mix((uint64_t)(i + 1) * odd);
     }
     const uint8_t *end = take_stripes(lanes, bytes, n / STRIPE);
-    if (n % STRIPE > 0) { /* the length tells zeros behind the end from zeros in front of it */
+    if (n % STRIPE > 0) { /* the length distinguishes padding from zeros in the data */
         memcpy(last, end, n % STRIPE);
         (void)take_stripes(lanes, last, 1);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Optional libraries by dlopen. Knows nothing of what the libraries do. */
+ * Optional libraries by dlopen. Independent of what the libraries do. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "base/dl.h"
 
-/* Adds "; reason" to a bounded text. */
+/* Appends "; reason" to a bounded text. */
 static void add_reason(char *text, size_t bytes, const char *reason)
 {
     size_t n = strlen(text);
@@ -33,7 +33,7 @@ enum tandem_status tnd_dl_open(const char *const *names, const struct tnd_dl_sym
     for (; *names != NULL; names++) {
         struct stat facts;
         if (strchr(*names, '/') != NULL && stat(*names, &facts) == 0 && !S_ISREG(facts.st_mode)) {
-            add_reason(reasons, sizeof(reasons), *names); /* a pipe would be waited for */
+            add_reason(reasons, sizeof(reasons), *names); /* opening a pipe would block */
             add_reason(reasons, sizeof(reasons), "not a regular file");
             continue;
         }

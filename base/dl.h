@@ -8,11 +8,11 @@
 
 #include "base/tnd_status.h"
 
-/** One function pointer of a struct that is filled from a library. */
+/** A function pointer in a struct that is filled from a library. */
 struct tnd_dl_symbol {
     const char *name;
-    size_t offset;    /* offsetof the pointer in the struct */
-    bool is_required; /* else it becomes NULL when absent */
+    size_t offset;    /* offsetof of the pointer in the struct */
+    bool is_required; /* else a missing symbol becomes NULL */
 };
 #define TND_DL_REQUIRED(type, member, name)                                                        \
     {                                                                                              \
@@ -33,7 +33,8 @@ enum tandem_status tnd_dl_open(const char *const *names, const struct tnd_dl_sym
 /** NULL is allowed. */
 void tnd_dl_close(void *library);
 
-/** File that `function` of a loaded library lies in, or NULL. Lives as long as the library. */
+/** The file that `function` of a loaded library was loaded from, or NULL. Lives as long as the
+ * library. */
 const char *tnd_dl_path(void (*function)(void));
 
 #endif

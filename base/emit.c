@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * JSON strings, fixed decimals, and text through a callback. */
+ * JSON strings, fixed-point decimals, and output through a callback. */
 #include "base/emit.h"
 
 #include <locale.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Length of the UTF-8 sequence at `text` (Unicode 15, table 3-7), 0 when it is none. A zero byte
- * ends the string and is no continuation, so nothing behind it is read. */
+/* Length of the UTF-8 sequence at `text` (Unicode 15, table 3-7); 0 when it is invalid. A zero byte
+ * ends the string and is no continuation byte, so nothing behind it is read. */
 size_t tnd_emit_utf8_length(const char *string)
 {
     const unsigned char *text = (const unsigned char *)string;
@@ -53,7 +53,7 @@ void tnd_emit_number(struct tnd_text *text, int width, int decimals, double valu
 {
     char number[400];
     snprintf(number, sizeof(number), "%.*f", decimals, value);
-    /* printf follows the program's locale; files and reports must not. */
+    /* printf follows the program's locale; files and reports must not depend on it. */
     const char *point = localeconv()->decimal_point;
     size_t length = strlen(point);
     char *found = length > 0 ? strstr(number, point) : NULL;

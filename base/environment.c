@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Reads the variables of environment.h; no other file of the library calls getenv for them. A
- * program that runs with more rights than its user (setuid, capabilities) sees none of them. */
+ * program that runs with more rights than its user (setuid, capabilities) reads all of them as
+ * unset. */
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,8 +12,8 @@
 
 static const struct {
     const char *name;
-    const char *words; /* with a space behind each */
-    double most;       /* numbers above 0 up to this one; 0: it is no number */
+    const char *words; /* each followed by a space */
+    double most;       /* numbers from above 0 up to this one are valid; 0: not a number */
     const char *text;
 } variables[] = {
 #define ENVIRONMENT_ROW(name, variable, words, most, text) {variable, words, most, text},

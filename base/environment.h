@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The environment variables, all of them, for diagnosis only. docs/environment.md is made from this
- * list. */
+ * All environment variables of the library, for diagnosis only. docs/environment.md is made from
+ * this list. */
 #ifndef TND_ENVIRONMENT_H
 #define TND_ENVIRONMENT_H
 
 #include "base/tnd_log.h"
 
-/** X(NAME, "variable", "values that count, with a space behind each", largest number that counts,
- *  "sentence"). Without words and number every value counts, and who reads it judges it. */
+/** X(NAME, "variable", "valid values, each followed by a space", largest valid number, "sentence").
+ * Without words and number every value is accepted and its reader validates it. */
 #define TND_ENVIRONMENT_LIST(X)                                                                    \
     X(LOG, "TANDEM_LOG", "off error warn info debug 0 1 2 3 4 ", 0,                                \
       "What is logged: 1 or error, 2 or warn, 3 or info, 4 or debug; 0 or off: nothing.")          \
@@ -42,15 +42,15 @@ enum tnd_environment_variable {
         TND_ENVIRONMENT_COUNT
 };
 
-/** Value of a variable; NULL when unset, empty, or none that counts. Any thread that does not
- *  change the environment. */
+/** Value of a variable; NULL when unset, empty or invalid. Any thread, while none changes the
+ * environment. */
 const char *tnd_environment(enum tnd_environment_variable variable);
-/** The number that a variable of numbers has, above 0; 0 where the one above gives NULL. */
+/** Value of a numeric variable, above 0; 0 where tnd_environment returns NULL. */
 double tnd_environment_number(enum tnd_environment_variable variable);
-/** Tells of each variable whose value does not count, once a process. */
+/** Logs each variable with an invalid value, once per process. */
 void tnd_environment_check(const struct tnd_log *log);
 
-/** "TANDEM_LOG" and the sentence about it. Static. */
+/** Name ("TANDEM_LOG") and description of a variable. Static. */
 const char *tnd_environment_name(enum tnd_environment_variable variable);
 const char *tnd_environment_text(enum tnd_environment_variable variable);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Whole files: mapping, reading, folders, locks. Writing is in file_stream.c. Knows no format. */
+ * Whole files: mapping, reading, folders, locks. Writing is in file_stream.c. Independent of file
+ * formats. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,12 +21,12 @@
 #include "base/tnd_mapped.h"
 #include "tandem/files.h"
 
-/* FILE with errno's reason: "name: what: reason". */
+/* Status FILE with errno's text: "name: what: reason". */
 static enum tandem_status fail(struct tandem_error *error, const char *path, const char *what)
 {
     int reason = errno;
     char text[128];
-    /* GNU strerror_r: thread-safe, may give static text instead of filling the buffer. */
+    /* GNU strerror_r: thread-safe, may return a static string instead of filling the buffer. */
     const char *reason_text = strerror_r(reason, text, sizeof(text));
     return tnd_error_set(error, TANDEM_E_FILE, path, reason, 0, "%.140s: %s: %s", path, what,
                          reason_text);
@@ -59,8 +60,8 @@ static enum tandem_status check_regular(const struct stat *facts, const char *pa
                                                    kind_name(facts->st_mode));
 }
 
-/* Opening a pipe waits for its other end and opening a device may do anything, so nothing but a
- * regular file is opened; O_NONBLOCK for what takes its place in between. */
+/* Opening a pipe blocks and opening a device may have side effects, so only regular files are
+ * opened; O_NONBLOCK in case another file takes its place between the check and the open. */
 static enum tandem_status open_regular(const char *path, int flags, int *out_fd,
                                        struct stat *out_facts, struct tandem_error *error)
 {
@@ -91,7 +92,7 @@ static enum tandem_status open_regular(const char *path, int flags, int *out_fd,
 
 static const uint8_t no_bytes[1] = {0};
 
-/* Reads until the end of `fd` into memory that grows, with a zero byte behind. */
+/* Reads `fd` to its end into a growing buffer and appends a zero byte. */
 static enum tandem_status read_all(int fd, const char *path, size_t capacity, size_t limit_bytes,
                                    struct tnd_file *out_file, struct tandem_error *error)
 {
@@ -135,12 +136,12 @@ static enum tandem_status read_all(int fd, const char *path, size_t capacity, si
 
 static bool wants_copies(void)
 {
-    return tnd_environment(TND_ENVIRONMENT_MAP) != NULL; /* copy is its one value */
+    return tnd_environment(TND_ENVIRONMENT_MAP) != NULL; /* "copy" is its only valid value */
 }
 
-/* What is not in memory yet is read into pages of 2 MiB where the file system can (ext4 from Linux
- * 6.16 on). That takes as long, and later processes map 2 MiB a fault: they have their first token
- * in 0.7 of the time. */
+/* Asks for pages of 2 MiB for what is not in the page cache yet (ext4 from Linux 6.16 on supports
+ * it). Reading takes as long as before, but later processes map 2 MiB per fault and have their
+ * first token in 0.7 of the time. */
 static void ask_for_huge_pages(void *data, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE
@@ -197,8 +198,8 @@ enum tandem_status tnd_file_read(const char *path, size_t limit_bytes, struct tn
     TND_TRY(open_regular(path, O_RDONLY, &fd, &info, error));
     size_t capacity = 4096;
     if (info.st_size > 0) {
-        /* Only a hint (it may be wrong by the time of reading); one more byte sees the end at
-         * once. */
+        /* The size is a hint (the file may grow); one more byte lets the first read reach the
+         * end. */
         uintmax_t hint = (uintmax_t)info.st_size + 2;
         size_t most =
             limit_bytes != 0 && limit_bytes < SIZE_MAX / 2 ? limit_bytes + 2 : SIZE_MAX / 2;
@@ -217,7 +218,7 @@ enum tandem_status tandem_file_read(const char *path, size_t limit_bytes, void *
     TND_REQUIRE(out_bytes, "file_read", error);
     TND_REQUIRE(out_n, "file_read", error);
     TND_TRY(tnd_file_read(path, limit_bytes, &file, error));
-    *out_bytes = (void *)(uintptr_t)file.data; /* never mapped: ours to hand on */
+    *out_bytes = (void *)(uintptr_t)file.data; /* never mapped, so the caller may own it */
     *out_n = file.bytes;
     return TANDEM_OK;
 }
@@ -265,8 +266,9 @@ size_t tnd_file_folder_length(const char *path)
     return slash == NULL ? 0 : (size_t)(slash - path) + 1;
 }
 
-/* Whether any user may have put `path` where it is: one of the folders that lead to it is writable
- * for all, unless its sticky bit leaves files there to their owners and it is ours or root's. */
+/* FILE when other users may have replaced `path`: one of the folders that lead to it is writable
+ * for all. With the sticky bit, a folder is safe if the entry in it belongs to this user or
+ * root. */
 enum tandem_status tnd_file_check_owner(const char *path, struct tandem_error *error)
 {
     char part[PATH_MAX];
@@ -288,7 +290,7 @@ enum tandem_status tnd_file_check_owner(const char *path, struct tandem_error *e
                     "%.100s: is not trusted: every user may write to %.80s (chmod o-w)", path,
                     part);
             }
-            owner = facts.st_uid; /* of what lies in the next folder */
+            owner = facts.st_uid; /* owner of the next folder of the path */
         }
         n = tnd_file_folder_length(part);
         part[n] = '\0';
@@ -339,7 +341,7 @@ enum tandem_status tnd_file_make_folders(const char *path, struct tandem_error *
     return TANDEM_OK;
 }
 
-/* What the holder wrote into its lock. */
+/* An error with the text that the holder wrote into its lock file. */
 static enum tandem_status held_by(int fd, const char *name, int wait_ms, struct tandem_error *error)
 {
     char who[64] = "";
@@ -379,7 +381,7 @@ enum tandem_status tnd_file_lock(const char *path, int wait_ms, int *out_lock,
         errno = ENAMETOOLONG;
         return fail(error, path, "cannot lock");
     }
-    /* Not through a link: what stands behind it would be written over. */
+    /* Never through a symbolic link: the file behind it would be overwritten. */
     TND_TRY(open_regular(name, O_RDWR | O_CREAT | O_NOFOLLOW, &fd, &facts, error));
     enum tandem_status status = wait_for_lock(fd, name, wait_ms, error);
     if (status != TANDEM_OK) {
@@ -389,7 +391,7 @@ enum tandem_status tnd_file_lock(const char *path, int wait_ms, int *out_lock,
     const int n = snprintf(who, sizeof(who), "process %ld (%.32s)", (long)getpid(),
                            program_invocation_short_name);
     if (ftruncate(fd, 0) != 0 || pwrite(fd, who, (size_t)n, 0) < 0) {
-        /* the lock holds without a word too: a full disk, say */
+        /* the lock also holds without its text (the disk may be full) */
     }
     *out_lock = fd;
     return TANDEM_OK;

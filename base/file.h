@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Files: mapped or read as a whole, replaced at once, locked. Knows no format. */
+ * Files: mapped or read as a whole, replaced atomically, locked. Independent of file formats. */
 #ifndef TND_FILE_H
 #define TND_FILE_H
 
@@ -13,64 +13,63 @@
 struct tnd_file {
     const uint8_t *data; /* never NULL after success, readable for `bytes` bytes */
     size_t bytes;
-    bool is_mapped; /* private */
+    bool is_mapped; /* (private) */
 };
 
-/** Maps a regular file read-only; an empty one gives 0 bytes. With `copies`, and where TANDEM_MAP
- * says so, its contents are read in place of that, and later changes of the file do not matter.
+/** Maps a regular file read-only; an empty one has 0 bytes. With `copies`, or if TANDEM_MAP says
+ * so, reads the contents into memory instead, so that later changes of the file do not matter.
  * Errors: FILE (missing, directory, ...), MEMORY. */
 enum tandem_status tnd_file_map(const char *path, bool copies, struct tnd_file *out_file,
                                 struct tandem_error *error);
-/** After using a mapped file: FILE when it was not the same all the time (base/tnd_mapped.h). */
+/** Call after using a mapped file: FILE when it was changed in the meantime (base/tnd_mapped.h). */
 enum tandem_status tnd_file_check(const struct tnd_file *file, struct tandem_error *error);
 
-/** Gives back the memory that a mapped file's pages take; whoever reads them again gets them from
- * the file. For files whose contents were copied. */
+/** Releases the memory of a mapped file's pages; the next access reads them from the file again.
+ * For files whose contents were copied. */
 void tnd_file_unload(const struct tnd_file *file);
 
-/** Reads a whole regular file, behind whose last byte stands a zero byte. `limit_bytes` (0: none)
- * bounds its size. Works for /proc too. Errors: FILE, LIMIT, MEMORY. */
+/** Reads a whole regular file and appends a zero byte. `limit_bytes` (0: none) bounds its size.
+ * Works for /proc too. Errors: FILE, LIMIT, MEMORY. */
 enum tandem_status tnd_file_read(const char *path, size_t limit_bytes, struct tnd_file *out_file,
                                  struct tandem_error *error);
 
-/** Addresses without memory, in place of a file's: nobody may read or write there. Errors:
+/** Reserves addresses without memory in place of a file's contents: no access is allowed. Errors:
  * MEMORY. */
 enum tandem_status tnd_file_reserve(size_t bytes, struct tnd_file *out_file,
                                     struct tandem_error *error);
 
-/** Unmaps or frees, and zeroes `file`. A zeroed one is allowed. */
+/** Unmaps or frees the file and zeroes `file`. A zeroed one is allowed. */
 void tnd_file_close(struct tnd_file *file);
 
-/** Makes `path` hold exactly these bytes: whoever reads it, at any moment and after any crash, sees
- * the old file or the new one as a whole. Errors: FILE; no temporary file is left then. */
+/** Replaces the contents of `path` atomically: a reader sees, at any moment and after any crash,
+ * either the old file or the new one as a whole. Errors: FILE; no temporary file is left then. */
 enum tandem_status tnd_file_write_atomic(const char *path, const void *bytes, size_t n,
                                          struct tandem_error *error);
 
-/** Makes all missing folders that lead to the file `path` (its last part is not made). Errors:
- * FILE. */
+/** Creates all missing folders above the file `path`, but not the file. Errors: FILE. */
 enum tandem_status tnd_file_make_folders(const char *path, struct tandem_error *error);
 
-/** FILE when every user may have put `path` where it is: a folder on the way, or the file, is
- * writable for all. A folder with the sticky bit is good if what lies in it is ours or root's. What
- * is not there may be made. */
+/** FILE when other users may have replaced `path`: the file or a folder above it is writable for
+ * all. A folder with the sticky bit is safe if the entry in it belongs to this user or root. Parts
+ * of the path that do not exist are no error. */
 enum tandem_status tnd_file_check_owner(const char *path, struct tandem_error *error);
 
-/** FILE when the file `path`, which is there, belongs to somebody who is neither this user nor root
- * nor the owner of `other` ("": none). */
+/** FILE when the existing file `path` belongs to somebody other than this user, root or the owner
+ * of `other` ("": none). */
 enum tandem_status tnd_file_check_user(const char *path, const char *other,
                                        struct tandem_error *error);
 
 /** Length of the folder part of a path, its last slash included. */
 size_t tnd_file_folder_length(const char *path);
 
-/** Whether there is something, or may be: false only if the system says that nothing is. (Who
- * takes a disk's error for "nothing there" starts anew over what is there.) */
+/** Whether the file exists or may exist: false only if the system says that it does not. (A disk
+ * error must not pass for a missing file, or its caller would overwrite the file.) */
 bool tnd_file_exists(const char *path);
 
 enum { TND_LOCK_WAIT_MS = 10000 }; /* a writer holds a lock for milliseconds */
 
-/** Takes the lock of `path` (the file `path`.lock, which stays and names its holder) and waits at
- * most `wait_ms` for other processes and threads that hold it. `out_lock` is given to
+/** Takes the lock of `path` (the file `path`.lock, which is never removed and names its holder),
+ * waiting at most `wait_ms` for other processes and threads. Release *out_lock with
  * tnd_file_unlock. Errors: FILE. */
 enum tandem_status tnd_file_lock(const char *path, int wait_ms, int *out_lock,
                                  struct tandem_error *error);
@@ -86,7 +85,7 @@ enum tnd_file_step {
     TND_FILE_SYNCED,
     TND_FILE_RENAMED
 };
-/** Called after each step; returning false makes the write fail there. NULL: none. Not
+/** Called after each step; if it returns false, the write fails there. NULL: no hook. Not
  * thread-safe. */
 void tnd_file_set_hook(bool (*hook)(enum tnd_file_step step));
 

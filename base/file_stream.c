@@ -23,9 +23,9 @@
 
 enum { MAX_NAMES = 100, RANDOM_DIGITS = 16, SECONDS_A_DAY = 86400 };
 
-/* Temporary files are PREFIX, random digits, SUFFIX in the folder of their target: of one length,
- * so that every name that a file may have leaves room for them, and known as ours when they are
- * left behind. */
+/* Temporary files are named PREFIX, random digits, SUFFIX, in the folder of their target: all of
+ * one length, so that they fit wherever the target's name does, and recognisable when they are left
+ * behind. */
 static const char prefix[] = "tandem-";
 static const char suffix[] = ".tmp";
 
@@ -36,7 +36,7 @@ void tnd_file_set_hook(bool (*hook)(enum tnd_file_step step))
     step_hook = hook;
 }
 
-/* Tells the hook; a refusal looks like a failure of the disk. */
+/* Calls the hook; when it returns false, the step fails like a disk error. */
 static bool step_done(enum tnd_file_step step)
 {
     if (step_hook != NULL && !step_hook(step)) {
@@ -55,8 +55,8 @@ static enum tandem_status fail(struct tandem_error *error, const char *path, con
                          reason_text);
 }
 
-/* Process numbers repeat in containers, and a file that a killed process left must not stand in the
- * way for ever. */
+/* Not the process number: containers reuse it, and a file that a killed process left would block
+ * the name for ever. */
 static uint64_t random_number(void)
 {
     static atomic_uint counter;
@@ -70,7 +70,7 @@ static uint64_t random_number(void)
     return number;
 }
 
-/* The folder that the path lies in. False: its name is too long. */
+/* The folder of a path. False: its name is too long. */
 static bool folder_of(const char *path, char out[PATH_MAX])
 {
     const size_t n = tnd_file_folder_length(path);
@@ -95,7 +95,7 @@ bool tnd_file_is_temporary(const char *name)
            strcmp(name + n + RANDOM_DIGITS, suffix) == 0;
 }
 
-/* Removes what killed writers left in the folder of `path` more than a day ago. */
+/* Removes temporary files in the folder of `path` that killed writers left more than a day ago. */
 static void remove_stale(const char *path)
 {
     const int fd = open_folder(path);
@@ -135,8 +135,8 @@ static void name_of_descriptor(int fd, char out[32])
     snprintf(out, 32, "/proc/self/fd/%d", fd);
 }
 
-/* A file without a name vanishes with its writer, however that ends. Not every file system has
- * them, and without /proc they get no name (open(2), O_TMPFILE). */
+/* Creates a nameless file: it vanishes when its writer ends, for whatever reason. Not every file
+ * system supports it, and without /proc it cannot be named later (open(2), O_TMPFILE). */
 static bool make_nameless(struct tnd_file_stream *stream)
 {
     char folder[PATH_MAX];
@@ -157,7 +157,7 @@ static bool make_nameless(struct tnd_file_stream *stream)
     return true;
 }
 
-/* Makes the temporary file beside stream->path under a name that nobody has. */
+/* Creates the temporary file beside stream->path under an unused name. */
 static bool make_temporary(struct tnd_file_stream *stream)
 {
     for (int i = 0; i < MAX_NAMES; i++) {
@@ -174,7 +174,7 @@ static bool make_temporary(struct tnd_file_stream *stream)
     return false;
 }
 
-/* Gives a nameless file its temporary name: a link cannot replace the old file, a rename can. */
+/* Links a nameless file to its temporary name: a link cannot replace the old file, a rename can. */
 static bool name_it(struct tnd_file_stream *stream)
 {
     char own[32];
@@ -198,8 +198,8 @@ enum tandem_status tnd_file_stream_open(const char *path, bool is_private,
 {
     struct stat old;
     char target[PATH_MAX];
-    /* Through a symbolic link the file behind it is replaced, not the link; what is private goes
-     * nowhere else. */
+    /* If `path` is a symbolic link, its target is replaced, not the link; a private file replaces
+     * the link itself. */
     const char *named = !is_private && realpath(path, target) != NULL ? target : path;
     if ((is_private ? lstat(named, &old) : stat(named, &old)) == 0) {
         if (!S_ISREG(old.st_mode) && !(is_private && S_ISLNK(old.st_mode))) {
@@ -257,7 +257,7 @@ static void forget(struct tnd_file_stream *stream)
     *stream = (struct tnd_file_stream){NULL, NULL, -1, false, false};
 }
 
-/* Makes the rename itself survive a crash. Some file systems cannot, which is no failure. */
+/* Makes the rename durable. Some file systems cannot, which is no failure. */
 static void sync_folder(const char *path)
 {
     const int fd = open_folder(path);
@@ -346,7 +346,7 @@ enum tandem_status tnd_file_write_atomic(const char *path, const void *bytes, si
     return tandem_file_write(path, bytes, n, false, error);
 }
 
-/* "<path>.<why>-<yyyymmdd>", with a number behind where that is taken. */
+/* "<path>.<why>-<yyyymmdd>", followed by a number if that name is taken. */
 static bool name_backup(const char *path, const char *why, char *out, size_t n)
 {
     struct stat facts;

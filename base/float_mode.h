@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * How a thread's processor treats subnormal floats. Some cores handle them in microcode: a row of
+ * How the CPU treats subnormal floats in a thread. Some cores handle them in microcode: a row of
  * them takes 30 to 60 times as long (Sapphire Rapids; not Zen 4). */
 #ifndef TND_FLOAT_MODE_H
 #define TND_FLOAT_MODE_H
@@ -10,7 +10,7 @@
 #include <xmmintrin.h>
 #endif
 
-/* This thread's mode, for tnd_float_mode_restore. */
+/* The mode of this thread, for tnd_float_mode_restore. */
 static inline uint64_t tnd_float_mode_read(void)
 {
 #if defined(__x86_64__)
@@ -35,8 +35,8 @@ static inline void tnd_float_mode_restore(uint64_t mode)
 #endif
 }
 
-/* The bits of a mode in which subnormal numbers count as zero; 0 where the architecture has no such
- * mode (32-bit ARM computes its vectors like that anyway). */
+/* The mode bits that make subnormal numbers count as zero; 0 where the architecture has none
+ * (32-bit ARM's vector unit always treats them as zero). */
 static inline uint64_t tnd_float_mode_bits(void)
 {
 #if defined(__x86_64__)
@@ -49,8 +49,8 @@ static inline uint64_t tnd_float_mode_bits(void)
 #endif
 }
 
-/* From here on this thread takes subnormal operands for zero and makes zero of subnormal results.
- * Returns what tnd_float_mode_restore wants. */
+/* From now on, this thread treats subnormal operands as zero and flushes subnormal results to zero.
+ * Returns the previous mode, for tnd_float_mode_restore. */
 static inline uint64_t tnd_float_mode_flush(void)
 {
     const uint64_t before = tnd_float_mode_read();
@@ -58,7 +58,8 @@ static inline uint64_t tnd_float_mode_flush(void)
     return before;
 }
 
-/* From here on subnormal numbers are numbers again. Returns what tnd_float_mode_restore wants. */
+/* From now on, this thread computes with subnormal numbers. Returns the previous mode, for
+ * tnd_float_mode_restore. */
 static inline uint64_t tnd_float_mode_keep(void)
 {
     const uint64_t before = tnd_float_mode_read();

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The handlers of pthread_atfork, registered once: take all listed locks before a fork, give them
- * back on both sides, and count in the child. */
+ * The handlers of pthread_atfork, registered once: they take all listed locks before a fork,
+ * release them in parent and child, and count the fork in the child. */
 #include "base/fork.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static atomic_uint generation; /* relaxed: written by a child while it has one thread */
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list; outermost */
+static atomic_uint generation; /* relaxed: written by a child while it has only one thread */
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list; taken first */
 static struct tnd_fork_lock *first;
 
 static void before_fork(void)
@@ -35,7 +35,7 @@ static void in_child(void)
 
 static void register_handlers(void)
 {
-    (void)pthread_atfork(before_fork, after_fork, in_child); /* fails without memory alone */
+    (void)pthread_atfork(before_fork, after_fork, in_child); /* fails only when out of memory */
 }
 
 unsigned tnd_fork_generation(void)
@@ -46,7 +46,7 @@ unsigned tnd_fork_generation(void)
 
 static void list(struct tnd_fork_lock *lock)
 {
-    (void)tnd_fork_generation(); /* registers */
+    (void)tnd_fork_generation(); /* registers the handlers */
     pthread_mutex_lock(&list_lock);
     if (!atomic_load_explicit(&lock->is_listed, memory_order_relaxed)) {
         lock->next = first;

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * What becomes of a process that forks: its child has the caller's thread alone. Counts forks, so
- * that objects with threads know that theirs are elsewhere, and keeps the locks of the whole
- * process free in the child. */
+ * Support for processes that fork. A child has only the thread that called fork: counting forks
+ * lets objects with threads notice that theirs are gone, and process-wide locks are made free in
+ * the child. */
 #ifndef TND_FORK_H
 #define TND_FORK_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-/** How many forks lie between the first process that asked and this one. An object that keeps the
- *  number of its time is inherited when the number is another one now. Any thread. */
+/** Number of forks between the first process that called this function and the current one. An
+ * object that stored the number when it was created is inherited from a parent if the number has
+ * changed. Any thread. */
 unsigned tnd_fork_generation(void);
 
-/** A lock for static variables. Inside nothing else is locked, and nothing waits for another
- *  thread; a fork takes it first, so the child finds it free and what it guards whole. */
+/** A lock for static variables. Its holder takes no other lock and waits for no other thread. A
+ * fork takes it first, so that in the child it is free and what it guards is consistent. */
 struct tnd_fork_lock {
     pthread_mutex_t mutex;
     atomic_bool is_listed;
-    struct tnd_fork_lock *next; /* in the list of all of them */
+    struct tnd_fork_lock *next; /* list of all locks */
 };
 #define TND_FORK_LOCK_INIT                                                                         \
     {                                                                                              \

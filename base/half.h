@@ -22,9 +22,8 @@ static inline float tnd_f32_from_bits(uint32_t bits)
     return value;
 }
 
-/** Every half is a float; signalling NaNs become quiet as the hardware makes them. Without a
- *  branch, for loops that become vectors, and without a subnormal float in between: the pool's
- *  threads take those for zeros. */
+/** Exact; signalling NaNs become quiet, as in hardware. Branch-free, so that loops vectorise, and
+ * without a subnormal float in between: the pool's threads treat those as zero. */
 static inline float tnd_f16_to_f32(uint16_t half)
 {
     const uint32_t magnitude = half & 0x7fffu;
@@ -36,7 +35,7 @@ static inline float tnd_f16_to_f32(uint16_t half)
     return tnd_f32_from_bits((uint32_t)(half & 0x8000u) << 16 | finite | special | quiet);
 }
 
-/** Nearest half, ties to even; too large ones become infinity, NaNs stay (quiet) NaNs with the
+/** Nearest half, ties to even; values out of range become infinity, NaNs stay (quiet) NaNs with the
  * upper bits of their payload. */
 static inline uint16_t tnd_f32_to_f16(float value)
 {
@@ -46,19 +45,19 @@ static inline uint16_t tnd_f32_to_f16(float value)
     if (magnitude > 0x7f800000u) { /* NaN */
         return (uint16_t)(sign | 0x7e00u | ((magnitude >> 13) & 0x1ffu));
     }
-    if (magnitude >= 0x477ff000u) { /* 65520 and more round to infinity */
+    if (magnitude >= 0x477ff000u) { /* 65520 and above round to infinity */
         return (uint16_t)(sign | 0x7c00u);
     }
-    if (magnitude < 0x33000001u) { /* up to 2^-25, a tie that goes to even zero */
+    if (magnitude < 0x33000001u) { /* up to 2^-25: rounds to zero (a tie goes to even) */
         return (uint16_t)sign;
     }
     uint32_t exponent = magnitude >> 23;
     uint32_t kept, rest, midpoint;
-    if (exponent >= 113) { /* normal: 13 bits of the mantissa go */
+    if (exponent >= 113) { /* normal: drops 13 bits of the mantissa */
         kept = (magnitude - (112u << 23)) >> 13;
         rest = magnitude & 0x1fffu;
         midpoint = 0x1000u;
-    } else { /* subnormal: the leading one becomes visible, 14 to 24 bits go */
+    } else { /* subnormal: the implicit bit becomes explicit; drops 14 to 24 bits */
         uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
         uint32_t shift = 126 - exponent;
         kept = mantissa >> shift;
@@ -66,7 +65,7 @@ static inline uint16_t tnd_f32_to_f16(float value)
         midpoint = 1u << (shift - 1);
     }
     if (rest > midpoint || (rest == midpoint && (kept & 1) != 0)) {
-        kept++; /* a carry into the exponent is right */
+        kept++; /* a carry into the exponent is correct */
     }
     return (uint16_t)(sign | kept);
 }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/** Hash of `n` bytes; `seed` is 0 or the hash of what came before. */
+/** Hash of `n` bytes; `seed` is 0 or the hash of the preceding bytes. */
 static inline uint64_t tnd_hash_bytes(const void *bytes, size_t n, uint64_t seed)
 {
     const unsigned char *at = bytes;
@@ -16,13 +16,13 @@ static inline uint64_t tnd_hash_bytes(const void *bytes, size_t n, uint64_t seed
     for (size_t i = 0; i < n; i++) {
         hash = (hash ^ at[i]) * 0x100000001b3u;
     }
-    /* FNV leaves the low bits weak; tables use just them. */
+    /* FNV leaves the low bits weak, and tables index by them. */
     hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93u;
     return hash ^ hash >> 32;
 }
 
-/** Hash of `n` bytes, a multiple of 8, a word at a time: for keys in memory that are looked up all
- *  the time. Differs between byte orders. */
+/** Hash of `n` bytes, a multiple of 8, one word at a time: for frequent lookups in memory. Depends
+ * on the byte order. */
 static inline uint64_t tnd_hash_words(const void *words, size_t n)
 {
     const unsigned char *at = words;
@@ -30,7 +30,7 @@ static inline uint64_t tnd_hash_words(const void *words, size_t n)
     for (size_t i = 0; i + sizeof(hash) <= n; i += sizeof(hash)) {
         uint64_t word;
         memcpy(&word, at + i, sizeof(word));
-        hash = (hash ^ word) * 0x9e3779b97f4a7c15u; /* 2^64 over the golden ratio */
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u; /* 2^64 divided by the golden ratio */
         hash ^= hash >> 32;
     }
     return hash;

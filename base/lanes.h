@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Vectors of floats, as wide as the instruction set that a file is compiled for. A value's bits
- * depend on the set only in a file that defines TND_VEC_FUSED before it includes this one. All
- * functions are static, so that each file has its own. */
+ * Vectors of floats, as wide as the instruction set that a file is compiled for. Results depend on
+ * the instruction set only in a file that defines TND_VEC_FUSED before including this header. All
+ * functions are static, so that each file has its own copy. */
 #ifndef TND_LANES_H
 #define TND_LANES_H
 
@@ -25,9 +25,9 @@
 #endif
 
 typedef float tnd_vec __attribute__((vector_size(TND_VEC_LANES * sizeof(float))));
-/** Bits of a vector, and what a comparison gives: all ones or 0 a lane. */
+/** Bits of a vector; a comparison yields all ones or 0 in each lane. */
 typedef uint32_t tnd_vec_bits __attribute__((vector_size(TND_VEC_LANES * sizeof(float))));
-/** The same bits as integers with a sign. */
+/** The same bits as signed integers. */
 typedef int32_t tnd_vec_ints __attribute__((vector_size(TND_VEC_LANES * sizeof(float))));
 
 static inline tnd_vec tnd_vec_load(const float *from)
@@ -51,7 +51,7 @@ static inline tnd_vec tnd_vec_set(float x)
     return v;
 }
 
-/** a b + c. With TND_VEC_FUSED it is rounded once, where the set has an instruction for that. */
+/** a b + c. With TND_VEC_FUSED it is rounded once, if the instruction set has FMA. */
 static inline tnd_vec tnd_vec_fmadd(tnd_vec a, tnd_vec b, tnd_vec c)
 {
 #if defined(TND_VEC_FUSED) && defined(__AVX512F__)
@@ -71,14 +71,14 @@ static inline tnd_vec tnd_vec_scale(tnd_vec x, tnd_vec_bits n)
 #if defined(__AVX512F__)
     return _mm512_scalef_ps(x, _mm512_cvtepi32_ps((__m512i)n));
 #else
-    /* two factors: the result may be smaller than normal numbers, and 2^n larger than they are */
+    /* two factors, because the result may be subnormal and 2^n may exceed the largest float */
     const tnd_vec_bits half = (n + 256u) / 2 - 128u;
     return x * (tnd_vec)((half + 127u) << 23) * (tnd_vec)((n - half + 127u) << 23);
 #endif
 }
 
-/** a where x < limit, elsewhere (NaN, too) y. (Masks that become vectors cost AVX-512 as much as
- *  half of an exponential.) */
+/** a where x < limit, else y (also for NaN). (Masks held in vectors cost AVX-512 as much as half an
+ * exponential.) */
 static inline tnd_vec tnd_vec_if_below(tnd_vec x, float limit, tnd_vec a, tnd_vec y)
 {
 #if defined(__AVX512F__)
@@ -99,13 +99,13 @@ static inline tnd_vec tnd_vec_abs(tnd_vec v)
     return (tnd_vec)((tnd_vec_bits)v & 0x7fffffffu);
 }
 
-/** The absolute value of `v` with the sign of `sign`; `v` is not negative. */
+/** `v`, which is not negative, with the sign of `sign`. */
 static inline tnd_vec tnd_vec_sign(tnd_vec v, tnd_vec sign)
 {
     return (tnd_vec)((tnd_vec_bits)v | ((tnd_vec_bits)sign & 0x80000000u));
 }
 
-/* (instructions give the second operand where one is NaN, or both are 0) */
+/* (min and max instructions return the second operand if one is NaN or both are 0) */
 #if defined(__AVX512F__)
 #define TND_VEC_BOUND(name, x, y)                                                                  \
     _mm512_mask_##name##_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x, y)
@@ -133,7 +133,7 @@ static inline tnd_vec tnd_vec_min(tnd_vec x, tnd_vec y)
     return TND_VEC_BOUND(min, x, y);
 }
 
-/** x, or a limit that is a number other than 0 where x is beyond it. NaN stays. */
+/** x clamped to a limit, which is neither NaN nor 0. NaN stays NaN. */
 #if defined(__AVX512F__)
 #define TND_VEC_LIMIT(name, x, limit) _mm512_##name##_ps(tnd_vec_set(limit), x)
 #elif defined(__AVX2__)

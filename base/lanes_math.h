@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * Functions of vectors of floats, for the rows of operations (vec_lanes.h) and for programs of nets
- * (strip_lanes.h): what both have is here.
- * Polynomials are minimax fits (reweighted least squares); their coefficients were rounded to float
- * one after the other, and the rest fitted again each time. Infinities, NaN, signs of 0, overflow
- * and results below the normal numbers are as the C library has them. Largest errors over all
- * floats, in units of the last place: exp 1.01, log 0.87, tanh 2.61, erf 2.16. */
+ * Vector math for the rows of operations (vec_lanes.h) and for programs of nets (strip_lanes.h),
+ * which share these functions. Polynomials are minimax fits (reweighted least squares); their
+ * coefficients were rounded to float one after the other, and the rest fitted again each time.
+ * Infinities, NaN, signed zeros, overflow and subnormal results are as in the C library. Largest
+ * errors over all floats, in units of the last place: exp 1.01, log 0.87, tanh 2.61, erf 2.16. */
 #ifndef TND_LANES_MATH_H
 #define TND_LANES_MATH_H
 
 #include "base/lanes.h"
 
-/* 1.5 * 2^23: a number below 2^22 added to it is rounded to an integer, which the lowest bits are.
- */
+/* 1.5 * 2^23: adding it to a number below 2^22 rounds that to an integer, which is in the lowest
+ * bits. */
 #define TND_LANES_ROUNDER 0x1.8p+23f
 
 /** x = n ln(2) + r, n an integer and |r| <= ln(2) / 2 (Cody & Waite 1980: the upper part of ln(2)
- *  has 15 bits, so that its product is exact); gives e^r - 1. */
+ * has 15 bits, so that its product is exact); returns e^r - 1. */
 static inline __attribute__((always_inline)) tnd_vec tnd_vec_exp_part(tnd_vec x, tnd_vec_bits *n)
 {
     const tnd_vec shifted =
@@ -41,8 +40,8 @@ static inline tnd_vec tnd_vec_power_of_2(tnd_vec_bits n)
 
 static inline __attribute__((always_inline)) tnd_vec tnd_vec_exp(tnd_vec x)
 {
-    /* (what masks hide, as in a softmax, becomes 0 without a subnormal number, which is slow where
-     * a runtime does not take those for 0) */
+    /* (masked values, as in a softmax, become 0 without a subnormal intermediate, which is slow
+     * unless the thread flushes those to 0) */
     const tnd_vec nothing = tnd_vec_set(0);
     tnd_vec_bits n;
     const tnd_vec e = tnd_vec_exp_part(tnd_vec_if_below(x, -104.0f, nothing, x), &n) + 1.0f;
@@ -50,7 +49,7 @@ static inline __attribute__((always_inline)) tnd_vec tnd_vec_exp(tnd_vec x)
     return tnd_vec_if_below(-x, -0x1.62e42ep+6f, tnd_vec_set(INFINITY), y);
 }
 
-/** tanh(x) = (e^2x - 1) / (e^2x - 1 + 2). From 10 on it is 1. */
+/** tanh(x) = (e^2x - 1) / (e^2x - 1 + 2). For x >= 10 it is 1. */
 static inline tnd_vec tnd_vec_tanh(tnd_vec x)
 {
     const tnd_vec positive = tnd_vec_abs(x);
@@ -78,7 +77,7 @@ static inline __attribute__((always_inline)) tnd_vec tnd_vec_erf_rest(tnd_vec x,
     return tnd_vec_exp_part(-tnd_vec_fmadd(x, g, x), n);
 }
 
-/** From 3.93 on it is 1. */
+/** erf is 1 from 3.93 on. */
 static inline tnd_vec tnd_vec_erf(tnd_vec x)
 {
     const tnd_vec positive = tnd_vec_abs(x);
@@ -95,9 +94,9 @@ static inline tnd_vec tnd_vec_log(tnd_vec x)
 {
     const tnd_vec_bits is_small = (tnd_vec_bits)(x < 0x1p-126f);
     const tnd_vec normal = tnd_vec_select(is_small, x * 0x1p+23f, x);
-    /* (the bits of sqrt(1/2) are subtracted, so that the exponent changes there) */
+    /* (the bits of sqrt(1/2) are subtracted so that the exponent changes at that value) */
     const tnd_vec_bits from_root = (tnd_vec_bits)normal - 0x3f3504f3u;
-    const tnd_vec_bits exponent = ((from_root >> 23) ^ 0x100u) - 0x100u; /* 9 bits with a sign */
+    const tnd_vec_bits exponent = ((from_root >> 23) ^ 0x100u) - 0x100u; /* a signed 9-bit number */
     const tnd_vec f = (tnd_vec)((from_root & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
     const tnd_vec k = (tnd_vec)(exponent - (is_small & 23u) + 0x4b400000u) - TND_LANES_ROUNDER;
     /* relative error of log(1 + f) below 5.9e-9 */
@@ -117,11 +116,11 @@ static inline tnd_vec tnd_vec_log(tnd_vec x)
     return tnd_vec_select((tnd_vec_bits)(x < INFINITY), y, x);
 }
 
-/** e^x for x <= 0, at most 2.5 units in the last place off above -5, 6 where it is a normal number,
- *  0 below: subnormal numbers are made by microcode, which took as long behind a causal mask as
- *  all other exponentials (Emerald Rapids). Cheaper than tnd_vec_exp. A polynomial of e^r whose
- *  relative error is below 1e-7 (least squares, weighted until the errors were even; r = 0 gives
- *  1); ln(2) in one part adds |k| * 2e-9. NaN passes. */
+/** e^x for x <= 0, cheaper than tnd_vec_exp. Off by at most 2.5 units in the last place above -5
+ * and by 6 where the result is normal; 0 below that: subnormal results are made by microcode, which
+ * took as long behind a causal mask as all other exponentials (Emerald Rapids). Polynomial of e^r
+ * with a relative error below 1e-7 (least squares, weighted until the errors were even; r = 0 gives
+ * 1); ln(2) in one part adds |k| * 2e-9. NaN stays NaN. */
 static inline __attribute__((always_inline)) tnd_vec tnd_vec_exp_below(tnd_vec x)
 {
     const tnd_vec shifted =
@@ -146,7 +145,7 @@ static inline tnd_vec tnd_vec_sign_of(tnd_vec x)
     return tnd_vec_select((tnd_vec_bits)(x > 0.0f), tnd_vec_set(1), below);
 }
 
-/** Numbers from 2^23 on are integers; below, the sum with 2^23 is one. */
+/** Floats from 2^23 on are integers; below that, adding 2^23 rounds to one. */
 static inline tnd_vec tnd_vec_round(tnd_vec x)
 {
     const tnd_vec positive = tnd_vec_abs(x);
@@ -169,8 +168,8 @@ static inline tnd_vec tnd_vec_ceil(tnd_vec x)
 
 /* ---- activations ---- */
 
-/** 1 + e^-x with less of exp: what is smaller than normal numbers makes no difference to 1, and
- *  twice 2^(n - 1) overflows where exp does. */
+/** 1 + e^-x, cheaper than by tnd_vec_exp: a subnormal e^-x makes no difference to 1, and twice 2^(n
+ * - 1) overflows where exp does. */
 static inline __attribute__((always_inline)) tnd_vec tnd_vec_one_and_exp_minus(tnd_vec x)
 {
     const tnd_vec inside = tnd_vec_at_least(tnd_vec_at_most(x, 80), -89);
@@ -179,7 +178,7 @@ static inline __attribute__((always_inline)) tnd_vec tnd_vec_one_and_exp_minus(t
     return tnd_vec_fmadd(e + e, tnd_vec_power_of_2(n - 1u), tnd_vec_set(1));
 }
 
-/** At most 3 units in the last place off, as silu. */
+/** Off by at most 3 units in the last place, like silu. */
 static inline tnd_vec tnd_vec_sigmoid(tnd_vec x)
 {
     return 1.0f / tnd_vec_one_and_exp_minus(x);
@@ -197,7 +196,7 @@ static inline tnd_vec tnd_vec_hard_swish(tnd_vec x)
     return x * (factor * (1.0f / 6.0f));
 }
 
-/** x (1 + erf(x / sqrt(2))) / 2, at most 1e-7 |x| off. */
+/** x (1 + erf(x / sqrt(2))) / 2, off by at most 1e-7 |x|. */
 static inline tnd_vec tnd_vec_gelu(tnd_vec x)
 {
     const tnd_vec y = tnd_vec_abs(x) * 0.70710678118654752440f;
@@ -209,11 +208,11 @@ static inline tnd_vec tnd_vec_gelu(tnd_vec x)
     return x * 0.5f * tnd_vec_select((tnd_vec_bits)(x < 0.0f), rest, 2.0f - rest);
 }
 
-/** (1 + tanh(u)) / 2 = 1 / (1 + e^-2u) with u = sqrt(2 / pi) (x + 0.044715 x^3): no difference of
- *  nearly equal numbers. */
+/** (1 + tanh(u)) / 2 = 1 / (1 + e^-2u) with u = sqrt(2 / pi) (x + 0.044715 x^3): no
+ * cancellation. */
 static inline tnd_vec tnd_vec_gelu_tanh(tnd_vec x)
 {
-    const tnd_vec u = x + 0.044715f * (x * x * x); /* (not fused: the bits of the plain kernel) */
+    const tnd_vec u = x + 0.044715f * (x * x * x); /* (not fused: same bits as the plain kernel) */
     return x / tnd_vec_one_and_exp_minus(u * 1.5957691216057308f);
 }
 

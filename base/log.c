@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Formats log lines on the stack and hands them to the application. */
+ * Formats log lines on the stack and passes them to the application's callback. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

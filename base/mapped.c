@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The list of mappings and the handler of SIGBUS. The handler may interrupt any code, so it only
- * reads the list, which never shrinks, through atomics, and calls nothing but sigaction, raise and
+ * reads the list through atomics (slots are never freed) and calls nothing but sigaction, raise and
  * mmap, which are plain system calls. */
 #include "base/tnd_mapped.h"
 
@@ -18,12 +18,12 @@
 
 enum { MOST = 1024, PATH_BYTES = 512 };
 
-/* A mapped file, or a free place. `begin` is written last when it is taken and first when it is
- * left, so a reader who finds it twice the same has the `end` that belongs to it. */
+/* A mapped file, or a free slot. `begin` is written last when the slot is taken and first when it
+ * is released, so a reader that finds it the same twice has the matching `end`. */
 static struct mapping {
     _Atomic uintptr_t begin; /* 0: free */
     _Atomic uintptr_t end;
-    _Atomic uintptr_t damage; /* from here to the end zeros were mapped; `end`: nowhere */
+    _Atomic uintptr_t damage; /* zeros replaced what follows, up to `end`; `end`: nothing */
     dev_t device;
     ino_t file;
     int64_t changed_ns, facts_changed_ns;
@@ -138,11 +138,11 @@ bool tnd_mapped_find(const void *data, size_t bytes, struct tnd_mapped_file *out
 
 /* ---- the handler ---- */
 
-/* What would have happened without ours. Back from a default one the instruction faults again, or
- * the signal that somebody sent is delivered. */
+/* Does what would have happened without our handler. After the default action is restored, the
+ * instruction faults again, or the signal that somebody sent is delivered. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
-    bool is_sent = info->si_code <= 0; /* by kill or the like, not by a fault */
+    bool is_sent = info->si_code <= 0; /* sent by kill or the like, not by a fault */
     if ((before.sa_flags & SA_SIGINFO) != 0) {
         before.sa_sigaction(number, info, context);
     } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
@@ -164,7 +164,8 @@ static void handle(int number, siginfo_t *info, void *context)
     if (mapping != NULL) {
         uintptr_t page = at - at % page_bytes;
         uintptr_t damage = atomic_load(&mapping->damage);
-        /* Told first, then zeros: whoever reads zeros and looks afterwards is told. */
+        /* Recorded before the zeros are mapped: a reader of zeros that checks afterwards finds the
+         * record. */
         while (page < damage && !atomic_compare_exchange_weak(&mapping->damage, &damage, page)) {
         }
         atomic_fetch_add(&n_faults, 1);
@@ -204,7 +205,7 @@ enum tandem_status tandem_guard_mapped_files(struct tandem_error *error)
     return TANDEM_OK;
 }
 
-/* ---- what it has met ---- */
+/* ---- faults so far ---- */
 
 static enum tandem_status tell(const char *path, const char *what, struct tandem_error *error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A file of digests: words of 64 bits, little-endian: magic; size, time of the last change, time of
- * the last change of its facts, number and device of the file; number of parts; tnd_digest of all
- * that is behind and of the words before. Of each part: offset, bytes, digest. */
+ * A file of digests: 64-bit words, little-endian: magic; size, mtime, ctime, inode number and
+ * device of the file; number of parts; tnd_digest of all that follows and of the words before. For
+ * each part: offset, bytes, digest. */
 #include "base/mapped_digest.h"
 
 #include <inttypes.h>
@@ -20,22 +20,22 @@ enum {
     WORD = 8,
     DIGEST_AT = 7 * WORD,
     PART_BYTES = 3 * WORD,
-    FILES = 64,                  /* at most that a process remembers */
-    LEAST_PART_BYTES = 64 << 10, /* smaller ones are read faster than found */
-    USUAL_LEAST_BYTES = 64 << 20 /* read in milliseconds */
+    FILES = 64,                  /* for which a process keeps digests */
+    LEAST_PART_BYTES = 64 << 10, /* below this, reading is faster than a lookup */
+    USUAL_LEAST_BYTES = 64 << 20 /* smaller files are read in milliseconds */
 };
 
-/* What is known of a file. */
+/* The digests known of one file. */
 struct known {
-    struct tnd_mapped_file file; /* bytes 0: unused */
+    struct tnd_mapped_file file; /* its `bytes` are 0: unused */
     struct tnd_part_digest *parts;
     size_t n, capacity;
-    size_t n_kept; /* of these a file has, or need not have */
+    size_t n_kept; /* parts that are on disk already, or need not be */
 };
 
 static struct tnd_fork_lock lock = TND_FORK_LOCK_INIT; /* guards what follows */
 static struct known files[FILES];
-static int next_file; /* to be forgotten */
+static int next_file; /* the next slot to be reused */
 static char test_folder[PATH_MAX];
 static size_t least_bytes = USUAL_LEAST_BYTES;
 
@@ -109,10 +109,10 @@ struct tnd_part_digest tnd_digests_part(const uint8_t *bytes, size_t i)
 
 /* ---- files ---- */
 
-/* Where digests of a file are; false: nowhere. */
+/* The path of the file that stores a file's digests; false: there is no folder for it. */
 static bool find_path(const struct tnd_mapped_file *file, char *out, size_t n)
 {
-    const char *cache = secure_getenv("XDG_CACHE_HOME"); /* relative paths are invalid, says XDG */
+    const char *cache = secure_getenv("XDG_CACHE_HOME"); /* XDG: ignore relative paths */
     const bool has_cache = cache != NULL && cache[0] == '/';
     const char *folder = has_cache ? cache : secure_getenv("HOME");
     const char *rest = has_cache ? "/tandem/digests" : "/.cache/tandem/digests";
@@ -165,7 +165,7 @@ static struct known *find_file(const struct tnd_mapped_file *file)
     return NULL;
 }
 
-/* Under the lock. */
+/* The entry of a file, or a reused one. Under the lock. */
 static struct known *take_file(const struct tnd_mapped_file *file)
 {
     struct known *known = find_file(file);
@@ -174,7 +174,7 @@ static struct known *take_file(const struct tnd_mapped_file *file)
         next_file = (next_file + 1) % FILES;
         forget(known);
         known->file = *file;
-        known->file.path = ""; /* belongs to the mapping */
+        known->file.path = ""; /* the name belongs to the mapping */
         read_file(known);
     }
     return known;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Structs that begin with their size: options are read, results are written. */
+ * Structs that begin with their size: reading options, writing results. */
 #include "base/options.h"
 
 #include <string.h>

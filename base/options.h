@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Options structs begin with their own size, so that a program built with an older or a newer
- * header than the library's still works. */
+ * Options structs begin with their own size, so that a program built with an older or newer header
+ * than the library's still works. */
 #ifndef TND_OPTIONS_H
 #define TND_OPTIONS_H
 

@@ -11,7 +11,7 @@ struct tnd_rng {
     uint64_t s[4];
 };
 
-/** One step of splitmix64: a good mixing of any counter. */
+/** One step of splitmix64: also a good hash of a counter. */
 static inline uint64_t tnd_splitmix64(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Floats of 8 bits and fewer, one a byte, exact and without special instructions. Layouts: Open
+ * Floats of 8 bits and fewer, one per byte, exact and without special instructions. Layouts: Open
  * Compute Project, "OCP Microscaling Formats (MX) Specification 1.0" (E4M3, E5M2, E2M1, E2M3, E3M2
  * and the scale E8M0), and Noune et al., https://arxiv.org/abs/2206.02915 (those with FNUZ). Static
- * inline only, as half.h. */
+ * inline only, like half.h. */
 #ifndef TND_SMALL_FLOAT_H
 #define TND_SMALL_FLOAT_H
 
@@ -10,13 +10,13 @@
 
 #include "base/half.h"
 
-/** What a format has beside numbers. */
+/** Which values a format has that are not finite numbers. */
 enum tnd_small_special {
-    TND_SMALL_NUMBERS,    /* nothing: too large ones become the largest, NaN becomes 0 */
+    TND_SMALL_NUMBERS,    /* none: values out of range become the largest number, NaN becomes 0 */
     TND_SMALL_INFINITE,   /* infinity and NaN, as IEEE 754 has them */
-    TND_SMALL_ONE_NAN,    /* all bits below the sign set are a NaN */
-    TND_SMALL_MINUS_ZERO, /* the bits of -0 are the NaN */
-    TND_SMALL_SCALE       /* powers of two without a sign; all bits set are the NaN */
+    TND_SMALL_ONE_NAN,    /* all bits but the sign set: NaN */
+    TND_SMALL_MINUS_ZERO, /* the bits of -0 are NaN */
+    TND_SMALL_SCALE       /* powers of two without a sign; all bits set: NaN */
 };
 
 /** X(name, bits of the exponent, bits of the mantissa, bias, enum tnd_small_special) */
@@ -35,7 +35,7 @@ struct tnd_small_float {
     enum tnd_small_special special;
 };
 
-/** Bits of a number without its sign. */
+/** All bits of a number but its sign. */
 static inline uint32_t tnd_small_mask(struct tnd_small_float f)
 {
     return (1u << (f.exponent + f.mantissa)) - 1;
@@ -72,8 +72,8 @@ static inline float tnd_small_to_f32(struct tnd_small_float f, uint8_t code)
                                                                           : number));
 }
 
-/** A scale is the power of two that is not below the number, 2^-127 at least; negative ones have
- *  none (NaN). */
+/** The smallest power of two, from 2^-127 on, that is not below the number; NaN for negative
+ * numbers. */
 static inline uint8_t tnd_small_scale(float value)
 {
     const uint32_t bits = tnd_f32_bits(value);
@@ -83,8 +83,8 @@ static inline uint8_t tnd_small_scale(float value)
     return bits > 0x7f000000u ? 0xff : (uint8_t)((bits + 0x7fffffu) >> 23);
 }
 
-/** The nearest number, ties to even; too large ones become infinity or NaN where the format has
- *  it. */
+/** Nearest number, ties to even; values out of range become infinity or NaN if the format has
+ * it. */
 static inline uint8_t tnd_small_from_f32(struct tnd_small_float f, float value)
 {
     const uint32_t bits = tnd_f32_bits(value) & 0x7fffffffu;
@@ -104,7 +104,7 @@ static inline uint8_t tnd_small_from_f32(struct tnd_small_float f, float value)
     if (bits >= (uint32_t)(128 - f.bias) << 23) {
         code = (bits + (1u << (shift - 1)) - 1 + (bits >> shift & 1)) >> shift;
         code -= (uint32_t)(127 - f.bias) << f.mantissa;
-    } else { /* subnormal: a sum with 2^23 rounds to whole steps */
+    } else { /* subnormal: adding 2^23 rounds to whole steps */
         const float steps = tnd_f32_from_bits(bits) *
                             tnd_f32_from_bits((uint32_t)(126 + f.bias + f.mantissa) << 23);
         code = tnd_f32_bits(steps + 0x1p23f) - 0x4b000000u;

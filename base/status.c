@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Names and sentences of statuses, filling of error structs, and the library's version. Knows
- * nothing of what failed. */
+ * Names and sentences of statuses, filling of error structs, and the library's version. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

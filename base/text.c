@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Growing text and scanning of text. All numbers are in the "C" locale whatever the program has
+ * Growing text, and scanning of text. All numbers are in the "C" locale, whatever the program has
  * set. */
 #include <locale.h>
 #include <math.h>
@@ -45,7 +45,7 @@ void tnd_text_clear(struct tnd_text *text)
     }
 }
 
-/* Memory for `n` more bytes and the zero byte; false (and failed) without it. */
+/* Makes room for `n` more bytes and the zero byte; false (and `failed` set) when out of memory. */
 static bool reserve(struct tnd_text *text, size_t n)
 {
     size_t need;
@@ -77,7 +77,7 @@ static bool reserve(struct tnd_text *text, size_t n)
 void tnd_text_add_bytes(struct tnd_text *text, const char *bytes, size_t n)
 {
     if (reserve(text, n)) {
-        if (n > 0) { /* (of none there may be no address) */
+        if (n > 0) { /* (a pointer to no bytes may be NULL) */
             memcpy(text->bytes + text->n, bytes, n);
         }
         text->n += n;
@@ -134,7 +134,8 @@ void tnd_text_add_double(struct tnd_text *text, double value)
         return;
     }
     locale_t before = uselocale(get_c_locale());
-    /* 15 digits always survive decimal -> double -> decimal, 17 the other way round (IEEE 754). */
+    /* Decimal -> double -> decimal is exact up to 15 digits, double -> decimal -> double from 17 on
+     * (IEEE 754). */
     for (int precision = 15; precision <= 17; precision++) {
         snprintf(digits, sizeof(digits), "%.*g", precision, value);
         if (strtod(digits, NULL) == value) {
@@ -192,7 +193,7 @@ bool tnd_text_to_double(const char *bytes, size_t n, double *out_value)
         return false;
     }
     for (size_t i = 0; i < n; i++) {
-        /* strtod also takes blanks, hexadecimal, "inf" and "nan"; we do not. */
+        /* strtod also accepts blanks, hexadecimal, "inf" and "nan"; this parser does not. */
         if (bytes[i] == '\0' || strchr("0123456789+-.eE", bytes[i]) == NULL) {
             return false;
         }
@@ -235,7 +236,7 @@ void tnd_scan_skip_blanks(struct tnd_scan *scan)
     }
 }
 
-/* Takes a line end if one is here. */
+/* Consumes a newline, if there is one. */
 static bool take_newline(struct tnd_scan *scan)
 {
     if (scan->at == scan->end || *scan->at != '\n') {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * TND_ASSERT states what must hold inside the library: indices, bounds, states, ranges of rows. It
- * is for mistakes of a programmer, never for what a file, a device or a caller of the public
- * interface did wrong: those get a status. */
+ * is for programming mistakes, never for mistakes in a file, of a device or of a caller of the
+ * public interface: those get a status. */
 #ifndef TND_ASSERT_H
 #define TND_ASSERT_H
 

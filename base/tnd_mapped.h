@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The files that are mapped, as the handler of SIGBUS sees them: see tandem/mapped.h. */
+ * The list of mapped files, as the handler of SIGBUS sees it: see tandem/mapped.h. */
 #ifndef TND_MAPPED_H
 #define TND_MAPPED_H
 
@@ -11,12 +11,12 @@
 #include "base/tnd_status.h"
 #include "tandem/mapped.h"
 
-/** Takes a mapping into the list until it is left. Beyond 1024 of them it is not listed: faults in
- *  it are not caught. `info` is what the system said of the open file. Any thread. */
+/** Adds a mapping to the list. Beyond 1024 mappings it is not listed: faults in it are not caught.
+ * `info` is the stat of the open file. Any thread. */
 void tnd_mapped_add(const void *data, size_t bytes, const char *path, const struct stat *info);
-/** When the file's contents were changed last, as the system says: nanoseconds since 1970. */
+/** Time of a file's last change of contents (mtime): nanoseconds since 1970. */
 int64_t tnd_mapped_changed_ns(const struct stat *info);
-/** Before the mapping ends. */
+/** Removes a mapping from the list; call before it is unmapped. */
 void tnd_mapped_leave(const void *data);
 /** Of the file that `data` is the first byte of, these bytes alone are there, and others may come:
  *  tandem_mapped_check tells who reads what is not there, and that the file changes is no fault.
@@ -24,19 +24,19 @@ void tnd_mapped_leave(const void *data);
  *  time. */
 bool tnd_mapped_set_present(const void *data, const struct tnd_spans *present);
 
-/** A listed mapping and the file behind it, as they were when it was taken into the list. */
+/** A listed mapping and its file, as they were when it was listed. */
 struct tnd_mapped_file {
     const uint8_t *data;
     size_t bytes;
     dev_t device;
     ino_t file;
     int64_t changed_ns;
-    int64_t facts_changed_ns; /* last change of anything that the system says of it: ctime */
-    const char *path;         /* "" when it is too long; valid while the mapping stays */
-    char name[256];           /* without folder; cut */
+    int64_t facts_changed_ns; /* ctime: last change of contents or metadata */
+    const char *path;         /* "" when it was too long; valid as long as the mapping */
+    char name[256];           /* without folder; truncated */
 };
-/** The mapping that holds all of these bytes. False: none does, or a fault was met in it. Any
- *  thread while the mapping stays. */
+/** Finds the mapping that contains all of these bytes. False: there is none, or a fault was caught
+ * in it. Any thread, while the mapping lives. */
 bool tnd_mapped_find(const void *data, size_t bytes, struct tnd_mapped_file *out);
 
 /** Whether tandem_mapped_check may find anything in this process. Costs a look. Any thread. */

@@ -9,14 +9,14 @@
 #include "tandem/status.h"
 
 /** Fills `error` (NULL allowed) and returns `status`, so that a failing function can end with
- *  `return tnd_error_set(error, TANDEM_E_SHAPE, "blk.0.wq", 3, 4, "mul_mat: K is %d ...", ...)`.
- *  `where` may be NULL. Never allocates; long texts are cut. Any thread. */
+ * `return tnd_error_set(error, TANDEM_E_SHAPE, "blk.0.wq", 3, 4, "mul_mat: K is %d ...", ...)`.
+ * `where` may be NULL. Never allocates; long texts are truncated. Any thread. */
 enum tandem_status tnd_error_set(struct tandem_error *error, enum tandem_status status,
                                  const char *where, int64_t got, int64_t limit, const char *format,
                                  ...) __attribute__((format(printf, 6, 7)));
 
-/** Ends a public call with ARGUMENT when a pointer that it needs is NULL; `call` is the part of its
- *  name that people know. */
+/** Returns ARGUMENT from a public function when a required pointer is NULL; `call` is its name
+ * without the prefix. */
 #define TND_REQUIRE(pointer, call, error)                                                          \
     do {                                                                                           \
         if ((pointer) == NULL) {                                                                   \
@@ -25,7 +25,7 @@ enum tandem_status tnd_error_set(struct tandem_error *error, enum tandem_status 
         }                                                                                          \
     } while (0)
 
-/** Hands a failure on: `TND_TRY(step(...));` */
+/** Returns a failure to the caller: `TND_TRY(step(...));` */
 #define TND_TRY(expression)                                                                        \
     do {                                                                                           \
         enum tandem_status tnd_try_status_ = (expression);                                         \

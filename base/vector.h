@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The array that grows. TND_VECTOR_OF declares one with typed names (items, n_items) over a struct
- * tnd_vector, through which code that does not know the type handles it. */
+ * A growing array. TND_VECTOR_OF declares one with typed names (items, n_items) over a struct
+ * tnd_vector, which the untyped functions below take. */
 #ifndef TND_VECTOR_H
 #define TND_VECTOR_H
 
@@ -15,8 +15,7 @@ struct tnd_vector {
     int capacity;
 };
 
-/* Members `type *name`, `int n_name` and, the same seen as a whole, `name_vector`. All zero: empty.
- */
+/* Members `type *name`, `int n_name`, and both together as `name_vector`. All zero: empty. */
 #define TND_VECTOR_OF(type, name)                                                                  \
     union {                                                                                        \
         struct tnd_vector name##_vector;                                                           \
@@ -27,22 +26,22 @@ struct tnd_vector {
         };                                                                                         \
     }
 
-/** Makes place for an item, all zero, at index `at`; those behind it move up. Errors: MEMORY, LIMIT
- *  (there are `limit` items already). */
+/** Inserts a zeroed item at index `at`; the following ones move up. Errors: MEMORY, LIMIT (there
+ * are `limit` items already). */
 enum tandem_status tnd_vector_insert(struct tnd_vector *vector, size_t item_bytes, int limit,
                                      int at);
-/** Memory for `n` items at once. False: there is none; nothing has changed then. */
+/** Makes room for `n` items. False when out of memory; nothing has changed then. */
 bool tnd_vector_reserve(struct tnd_vector *vector, size_t item_bytes, int n);
-/** Takes an item out; those behind it move down. */
+/** Removes an item; the following ones move down. */
 void tnd_vector_remove(struct tnd_vector *vector, size_t item_bytes, int at);
 /** Item `at` of `item_bytes` bytes. */
 void *tnd_vector_at(const struct tnd_vector *vector, size_t item_bytes, int at);
 /** Frees the memory; the vector is empty then. */
 void tnd_vector_fini(struct tnd_vector *vector);
 
-/** For arrays that count in size_t: makes place for item n. `items` is the address of the pointer
- *  to them, *capacity their number that has memory. False without memory; nothing has changed then.
- *  */
+/** For arrays that count in size_t: makes room for item `n`. `items` is the address of the array's
+ * pointer, *capacity the number of items that it has room for. False when out of memory; nothing
+ * has changed then. */
 bool tnd_grow_more(void *items, size_t n, size_t *capacity, size_t item_bytes);
 static inline bool tnd_grow(void *items, size_t n, size_t *capacity, size_t item_bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Control characters and bytes that are no UTF-8 as text. Names in files, of devices and in tables
- * are anybody's; a terminal would follow them. */
+ * Shows control characters and invalid UTF-8 as text. Names in files, of devices and in tables are
+ * untrusted; a terminal would execute their escape sequences. */
 #include "base/visible.h"
 
 #include <stdbool.h>
@@ -10,8 +10,8 @@
 
 #include "base/emit.h"
 
-/* Controls of ISO 6429, and those that turn the direction of what follows (Unicode 15, Bidi_Control
- * and the line and paragraph separators). */
+/* Controls of ISO 6429, and those that change the direction of text (Unicode 15, Bidi_Control and
+ * the line and paragraph separators). */
 static bool is_control(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || c == 0x200e || c == 0x200f ||
@@ -28,10 +28,10 @@ static uint32_t decode(const unsigned char *text, size_t n)
     return c;
 }
 
-/* Whether more bytes could make a character of these. */
+/* Whether these bytes are the beginning of a UTF-8 character. */
 static bool is_begun(const char *text, size_t n)
 {
-    static const unsigned char others[] = {0x80, 0xa0}; /* one of them may follow any beginning */
+    static const unsigned char others[] = {0x80, 0xa0}; /* one of them may follow any first byte */
     for (size_t i = 0; i < sizeof(others) && n < 4; i++) {
         char whole[5] = {0};
         memset(whole, others[i], 4);
@@ -77,7 +77,7 @@ size_t tandem_text_visible(const char *text, size_t n, char *out, size_t out_byt
         char shown[TND_VISIBLE_MAX];
         size_t n_shown = 0;
         size_t taken = tnd_visible_next(text + at, n - at, shown, &n_shown);
-        if (taken == 0) { /* cut: no character will come of it */
+        if (taken == 0) { /* truncated: the rest of the character never comes */
             break;
         }
         if (used + n_shown >= out_bytes) {

@@ -11,7 +11,7 @@
 
 #define PREFIX "conv:f32:"
 
-/* Limits of what a table holds: sizes of all that follows from extents stay far within 64 bits. */
+/* Bounds under which all sizes derived from extents fit into 64 bits. */
 enum { LARGEST_EXTENT = 1 << 30, MOST_THREADS = 65536 };
 
 /* "3x3"; 40 characters hold three extents of any tensor. */
@@ -23,7 +23,8 @@ static void write_extents(char out[40], int n, const int64_t *extents)
     }
 }
 
-/* How many extents a text has; 0: it is none, or one is below `least`. */
+/* Parses extents ("3x3") and returns how many there are; 0: not a list of extents, or one is below
+ * `least`. */
 static int read_extents(const char *text, int64_t least, int64_t out[TANDEM_NET_MAX_WINDOW])
 {
     for (int n = 0; n < TANDEM_NET_MAX_WINDOW; n++) {
@@ -131,7 +132,7 @@ bool tnd_conv_problem_is(const char *text)
     return strncmp(text, "conv:", 5) == 0;
 }
 
-/* Reads one part, without its ':'. */
+/* Parses one part, without its ':'. */
 static bool read_part(const char *part, struct tnd_conv_shape *shape, int *threads)
 {
     int64_t extents[TANDEM_NET_MAX_WINDOW];

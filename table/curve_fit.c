@@ -9,22 +9,23 @@
 #include "table/judge.h"
 
 enum {
-    MOST_SAMPLES = 32, /* the nearest; a grid with small steps has more within the window */
+    MOST_SAMPLES = 32, /* the nearest ones; a grid with small steps has more within the window */
     LEAST_SAMPLES = 4, /* fewer cannot tell a line from noise */
-    WINDOW_LOG2 = 3,   /* doublings of M from the end */
+    WINDOW_LOG2 = 3,   /* doublings of M from the end of the curve */
     ROUNDS = 4         /* of reweighting; the fifth changes nothing in the third digit */
 };
-/* A sample so far from its time counts half as much. Unit: doublings. Why: measured: median misses
- * at twice the range of 7.0 % with 2, 7.3 % with 1, 7.6 % with 0.5 (bench-data, 3,030 cases). */
+/* A sample this far from the end of the curve counts half. Unit: doublings. Why: measured: median
+ * misses at twice the range of 7.0 % with 2, 7.3 % with 1, 7.6 % with 0.5 (bench-data, 3,030
+ * cases). */
 #define HALF_WEIGHT_LOG2 2.0
-/* From this relative residual on a sample counts less. Unit: share. Why: spreads of calm samples
+/* A sample with a larger relative residual counts less. Unit: share. Why: spreads of calm samples
  * are 1 to 3 %. */
 #define HUBER_SHARE      0.03
 
 struct window {
     int n;
     double m[MOST_SAMPLES], us[MOST_SAMPLES];
-    double nearness[MOST_SAMPLES]; /* weight by the distance from the end */
+    double nearness[MOST_SAMPLES]; /* weight by the distance from the end of the curve */
     double trust[MOST_SAMPLES];    /* weight by the distance from the line */
 };
 
@@ -73,7 +74,7 @@ static struct line least_squares(const struct window *w)
     return fixed > 0 ? (struct line){fixed, slope / scale} : (struct line){0.0, sxy / sxx / scale};
 }
 
-/* Gives each sample its weight by its distance from the line; returns the weighted residual. */
+/* Weights each sample by its distance from the line; returns the weighted residual. */
 static double weigh(struct window *w, struct line line)
 {
     double sum = 0, squares = 0;

@@ -10,16 +10,16 @@
 #include "table/curve_fit.h"
 #include "table/judge.h"
 
-/* Beyond the last sample a token costs at least this part of what a token costs at that sample, for
- * a task that works by token. Unit: share. Why: noise and memory-bound samples show no growth, and
- * no growth would make any M free; measured: 95th percentile of misses at four times the range is
- * 55 % with 0.2 and 63 % with 0 (bench-data, 2,834 cases). */
+/* Beyond the last sample a token costs at least this share of its cost at that sample, for a task
+ * whose work grows with the tokens. Unit: share. Why: noise and memory-bound samples may show no
+ * growth, and then any M would be free; measured: 95th percentile of misses at four times the range
+ * is 55 % with 0.2 and 63 % with 0 (bench-data, 2,834 cases). */
 #define LEAST_SHARE      0.2
-/* Residual of a line through fewer than three samples, which always fits. Unit: share. Why: the
- * spread of calm samples. */
+/* Assumed residual of a line through fewer than three samples, which always fits. Unit: share. Why:
+ * the spread of calm samples. */
 #define RESIDUAL_UNKNOWN 0.05
 
-/* Whether the time is the same for any M: the weights are turned into floats as a whole. */
+/* Whether the time is the same for any M: all weights are converted to floats. */
 static bool is_constant(const struct tnd_curve *curve)
 {
     return tnd_task_is(curve->key.task, TND_TASK_LEAVES_W);
@@ -28,7 +28,7 @@ static bool is_constant(const struct tnd_curve *curve)
 static struct tnd_curve_fit fit_end(const struct tnd_curve *curve, bool at_end, int64_t step)
 {
     const struct tnd_sample *end = &curve->samples[at_end ? curve->n_samples - 1 : 0];
-    struct tnd_curve_fit fit = {INFINITY, RESIDUAL_UNKNOWN}; /* as if nothing were fixed */
+    struct tnd_curve_fit fit = {INFINITY, RESIDUAL_UNKNOWN}; /* all time proportional to M */
     if (curve->n_samples > 1) {
         fit = tnd_curve_fit_end(curve, at_end, step);
     }
@@ -73,7 +73,7 @@ static struct tnd_curve_point beyond_last(const struct tnd_curve *curve, int64_t
     return (struct tnd_curve_point){us, fit.residual, at, at, false};
 }
 
-/* Between two samples, of which the upper one may be m's. */
+/* Interpolates between two samples; the upper one may be at m. */
 static struct tnd_curve_point between(const struct tnd_curve *curve, int64_t m, int64_t step)
 {
     int low = 0; /* samples[low].m < m <= samples[high].m */
@@ -115,7 +115,7 @@ static struct tnd_curve_point on_samples(const struct tnd_curve *curve, int64_t 
     return between(curve, m, bounds->step);
 }
 
-/* By the samples on m's side of the first whole step alone. */
+/* Uses only the samples on m's side of the first whole step. */
 static struct tnd_curve_point on_stairs(const struct tnd_curve *curve, int64_t m,
                                         const struct tnd_curve_bounds *bounds)
 {
@@ -127,7 +127,8 @@ static struct tnd_curve_point on_stairs(const struct tnd_curve *curve, int64_t m
     struct tnd_curve side = *curve; /* a view */
     side.samples += is_whole ? n_below : 0;
     side.n_samples = is_whole ? curve->n_samples - n_below : n_below;
-    /* Few tokens: one sample tells nothing, and the line of two is noise beyond twice the last. */
+    /* With few tokens, one sample is not enough, and the line through two is noise beyond twice the
+     * last. */
     bool is_told = is_whole || (n_below > 1 && m <= 2 * side.samples[n_below - 1].m);
     if (n_below == 0 || n_below == curve->n_samples || !is_told) {
         return on_samples(curve, m, bounds);

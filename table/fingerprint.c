@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Who was measured: reading this machine's identity, comparing two, and where this machine's table
- * lies. What changes times without changing the machine (RAM within a tenth, library versions) does
- * not make a table foreign; the instruction set after TANDEM_CPU does. */
+ * Which machine was measured: reading this machine's identity, comparing two, and the path of this
+ * machine's table. What changes times without changing the machine (RAM within a tenth, library
+ * versions) does not make a table foreign; the instruction set allowed by TANDEM_CPU does. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@
 #include "table/fingerprint_fields.h"
 #include "table/table_cells.h"
 
-/* First word of the build id: code without optimisation or with sanitizers has times of its own,
- * and a test run must not tune the installed library. */
+/* First word of the build id: code without optimisation or with sanitizers has other times, and a
+ * test run must not tune the installed library. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FLAVOUR "sanitized"
 #elif defined(__has_feature)
@@ -107,7 +107,7 @@ void tnd_fingerprint_read_all(const struct tnd_registry *registry, struct tnd_fi
 
 /* ---- identities ---- */
 
-/* Index of the first that is not before (backend, key). */
+/* Index of the first identity that is not before (backend, key). */
 static int find_identity(const struct tnd_fingerprint *fingerprint, const char *backend,
                          const char *key, bool *out_is_there)
 {
@@ -155,7 +155,7 @@ bool tnd_fingerprint_set_identity(struct tnd_fingerprint *fingerprint, const cha
     memset(&fresh, 0, sizeof(fresh));
     memcpy(fresh.backend, backend, strlen(backend));
     memcpy(fresh.key, key, strlen(key));
-    for (size_t n = 0; value[n] != '\0';) { /* whole characters only */
+    for (size_t n = 0; value[n] != '\0';) { /* never split a UTF-8 character */
         size_t length = tnd_emit_utf8_length(value + n);
         length = length > 0 ? length : 1;
         if (n + length >= sizeof(fresh.value)) {
@@ -249,7 +249,7 @@ static bool same_number(uint64_t a, uint64_t b, enum tnd_field_comparison how)
         return true;
     }
     uint64_t difference = a > b ? a - b : b - a;
-    /* What firmware and kernel keep of the RAM differs from boot to boot. */
+    /* The RAM that firmware and kernel reserve differs from boot to boot. */
     return how == TND_COMPARE_ROUGHLY ? difference <= (a > b ? a : b) / 10 : difference == 0;
 }
 
@@ -316,7 +316,7 @@ enum tandem_status tandem_table_check(const tandem_table *table, struct tandem_e
     return tnd_fingerprint_compare(&table->fingerprint, &machine, error);
 }
 
-/* Keeps the larger of two values that count as the same; an unknown one is the smallest. */
+/* Keeps the larger of two values that compare as equal; an unknown one is the smallest. */
 static void merge_field(const struct tnd_fingerprint_field *field, struct tnd_fingerprint *to,
                         const struct tnd_fingerprint *from)
 {
@@ -341,7 +341,7 @@ enum tandem_status tnd_fingerprint_merge(struct tandem_table *table,
         table->has_fingerprint = true;
         return TANDEM_OK;
     }
-    /* "Roughly" is no equivalence: a chain of tables would merge in one order and not in
+    /* "Roughly equal" is not transitive: a chain of tables would merge in one order and not in
      * another. */
     struct tnd_fingerprint exact = other->fingerprint;
     for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
@@ -366,7 +366,7 @@ enum tandem_status tnd_fingerprint_merge(struct tandem_table *table,
     return TANDEM_OK;
 }
 
-/* Only what stands still between two runs and does not depend on which backends are open. */
+/* Hashes only what does not change between two runs or with the set of open backends. */
 uint64_t tnd_fingerprint_hash(const struct tnd_fingerprint *fingerprint)
 {
     uint64_t hash = 0;
@@ -390,13 +390,12 @@ uint64_t tnd_fingerprint_here(void)
     return tnd_fingerprint_hash(&machine);
 }
 
-/* ---- where ---- */
+/* ---- paths ---- */
 
 enum tandem_status tandem_table_default_path(char *out, size_t n, struct tandem_error *error)
 {
     const char *named = tnd_environment(TND_ENVIRONMENT_TABLE);
-    const char *cache =
-        secure_getenv("XDG_CACHE_HOME"); /* relative paths are invalid: XDG Base Directory 0.8 */
+    const char *cache = secure_getenv("XDG_CACHE_HOME"); /* XDG: ignore relative paths */
     const char *home = secure_getenv("HOME");
     char path[4096];
     int length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The fields of a fingerprint as a list, so that comparing, merging, hashing and the JSON file walk
+ * The fields of a fingerprint as a list, so that comparing, merging, hashing and the JSON file use
  * the same rows. Adding a field: one row here, one member in tnd_table.h. */
 #ifndef TND_FINGERPRINT_FIELDS_H
 #define TND_FINGERPRINT_FIELDS_H
@@ -9,14 +9,15 @@
 enum tnd_field_kind { TND_FIELD_TEXT, TND_FIELD_COUNT, TND_FIELD_BYTES, TND_FIELD_HASH };
 
 enum tnd_field_comparison {
-    TND_COMPARE_NOT, /* for people only */
+    TND_COMPARE_NOT, /* only shown to people */
     TND_COMPARE_EXACTLY,
     TND_COMPARE_ROUGHLY, /* within a tenth */
     TND_COMPARE_FIRST_WORD
 };
 
-/* X(kind, member, comparison), in the order in which differences are told; I(member, backend, key)
- * is what the first files had of two backends in place of identities, and still have. */
+/* X(kind, member, comparison), in the order in which differences are reported; I(member, backend,
+ * key) are identities of two backends that are members of their own in files, since the first
+ * version. */
 #define TND_FINGERPRINT_LIST(X, I)                                                                 \
     X(TEXT, cpu_model, TND_COMPARE_EXACTLY)                                                        \
     X(TEXT, cpu_id, TND_COMPARE_EXACTLY)                                                           \
@@ -40,36 +41,37 @@ struct tnd_fingerprint_field {
     enum tnd_field_comparison compared;
     size_t offset;
     size_t bytes;
-    const char *backend, *key; /* of an identity, which is a text; else NULL */
+    const char *backend, *key; /* of a field that is an identity; else NULL */
 };
 
 extern const struct tnd_fingerprint_field tnd_fingerprint_fields[];
 int tnd_fingerprint_field_count(void);
-/** Whether older versions do not know the field: files have it only where it is known, and its hash
- *  in checksum_later. */
+/** Whether older versions do not know the field: it is written only if it has a value, and hashed
+ * into checksum_later. */
 static inline bool tnd_fingerprint_field_is_later(const struct tnd_fingerprint_field *field)
 {
     return field->offset == offsetof(struct tnd_fingerprint, cpu_id);
 }
-/** Value of a field that is no text; 0 when unknown. */
+/** Value of a field that is not a text; 0 when unknown. */
 uint64_t tnd_fingerprint_number(const struct tnd_fingerprint *fingerprint,
                                 const struct tnd_fingerprint_field *field);
 const char *tnd_fingerprint_string(const struct tnd_fingerprint *fingerprint,
                                    const struct tnd_fingerprint_field *field);
-/** Sets a text; false when it cannot be kept. */
+/** Sets a text field; false when the text is too long. */
 bool tnd_fingerprint_set_string(struct tnd_fingerprint *fingerprint,
                                 const struct tnd_fingerprint_field *field, const char *text);
-/** Takes the field over from another fingerprint. */
+/** Copies one field from another fingerprint. */
 void tnd_fingerprint_copy_field(struct tnd_fingerprint *to, const struct tnd_fingerprint *from,
                                 const struct tnd_fingerprint_field *field);
-/** The field that stands for this fact in files, or NULL. */
+/** The field that represents this identity in files, or NULL. */
 const struct tnd_fingerprint_field *tnd_fingerprint_field_of(const struct tnd_identity *identity);
-/** Whether the two count as the same in this field. Else the error gets both values. */
+/** Whether both agree in this field. If not, the error gets both values. */
 bool tnd_fingerprint_same_field(const struct tnd_fingerprint *table,
                                 const struct tnd_fingerprint *machine,
                                 const struct tnd_fingerprint_field *field,
                                 struct tandem_error *error);
-/** Whether the machine knows nothing else of this fact of the table. Else as above. */
+/** Whether the machine does not contradict this identity of the table. If it does, the error gets
+ * both values. */
 bool tnd_fingerprint_same_identity(const struct tnd_identity *table,
                                    const struct tnd_fingerprint *machine,
                                    struct tandem_error *error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * From fields and identities that differ to records that are invalid. Start at the list of
+ * Maps fields and identities that differ to records that are invalid. Start reading at the list of
  * dependencies. */
 #include "table/invalidate.h"
 
@@ -15,10 +15,10 @@
 
 #define HOST (TND_PART_CPU | TND_PART_LIBRARY)
 
-/* Fields of the machine and what depends on them; on the identity of a backend all records depend
- * that name it, and no others. A core's own properties decide all times on the host; how many
- * cores there are only what teams do; TANDEM_CPU masks our own kernels, libraries choose for
- * themselves; a device's times depend on nothing of the host, moving bytes there does. */
+/* Fields of the machine and what depends on them. The identity of a backend invalidates the records
+ * that name it, and no others. Properties of a core affect all times on the host; the number of
+ * cores only those of teams; TANDEM_CPU only our own kernels, since libraries choose for
+ * themselves; times of a device do not depend on the host, but transfers do. */
 static const struct {
     const char *field;
     uint32_t parts;
@@ -128,13 +128,13 @@ static uint32_t record_parts(const struct tandem_table *table, enum tnd_record w
 
 /* ---- invalidating ---- */
 
-/* What the filter asks: the first reason that takes a cell gets it. */
+/* State of the filter; a cell counts for the first reason that invalidates it. */
 struct search {
     const struct tandem_table *table;
     struct tnd_invalid_report *report;
 };
 
-/* Whether the record names the backend, or a profile that does; an unknown profile may. */
+/* Whether the record names the backend or a profile that uses it; an unknown profile may use it. */
 static bool names_backend(const struct tandem_table *table, const struct tnd_record_kind *kind,
                           const void *record, const char *backend)
 {
@@ -217,7 +217,7 @@ static void find_reasons(const struct tnd_fingerprint *table, const struct tnd_f
     }
 }
 
-/* What the machine knows of itself replaces what the table says. */
+/* Fields that the machine knows replace those of the table. */
 static void take_over(struct tnd_fingerprint *table, const struct tnd_fingerprint *machine)
 {
     for (int i = 0; i < tnd_fingerprint_field_count(); i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * cJSON behind checks. It takes control characters, any nesting and the locale's decimal point;
- * files may not depend on any of them. */
+ * cJSON behind checks. cJSON accepts control characters, any nesting and the locale's decimal
+ * point; files may not depend on any of them. */
 #include "table/json_read.h"
 
 #ifdef TND_HAVE_CJSON
@@ -16,7 +16,7 @@
 #include "table/table_cells.h"
 
 #define MAX_DEPTH  16
-#define MAX_VALUES 3000000 /* 64 bytes each in cJSON */
+#define MAX_VALUES 3000000 /* cJSON takes 64 bytes for each */
 
 /* ---- before parsing ---- */
 
@@ -72,7 +72,7 @@ static enum tandem_status scan(const char *bytes, size_t n, const char *name,
     return TANDEM_OK;
 }
 
-/* cJSON reads numbers by the locale; a locale of this thread's own keeps others out of it. */
+/* cJSON parses numbers by the locale, so this thread gets the C locale meanwhile. */
 static cJSON *parse(const char *bytes, size_t n, const char **out_end)
 {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -80,7 +80,7 @@ static cJSON *parse(const char *bytes, size_t n, const char **out_end)
         return NULL;
     }
     locale_t before = uselocale(plain);
-    errno = 0; /* ENOMEM afterwards: cJSON does not say why it fails */
+    errno = 0; /* so that ENOMEM is noticed afterwards: cJSON does not say why it fails */
     cJSON *root = cJSON_ParseWithLengthOpts(bytes, n, out_end, 0);
     const int reason = errno;
     uselocale(before);
@@ -234,7 +234,7 @@ enum tandem_status tnd_json_array(const struct tnd_json_reader *r, const cJSON *
     return TANDEM_OK;
 }
 
-/* One of `n` names, its index. */
+/* Reads a string that is one of `n` names, as its index. */
 enum tandem_status tnd_json_name(const struct tnd_json_reader *r, const cJSON *object,
                                  const char *key, const char *const *names, int n,
                                  const char *expected, uint8_t *out)

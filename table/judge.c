@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Errors of samples, and a monotone curve through them. Runs when a table is read or merged, not
- * while a graph is planned. */
+ * Standard errors of samples, and a monotone curve through them. Runs when a table is read or
+ * merged, not while a graph is planned. */
 #include "table/judge.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
-enum { TND_JUDGED = 64 }; /* times that are looked at */
-enum { ROUNDS = 3 };      /* of reweighting; the fourth changes less than the moment's error */
+enum { TND_JUDGED = 64 }; /* times considered at most */
+enum { ROUNDS = 3 };      /* of reweighting; the fourth changes less than TND_MOMENT_ERROR */
 
 /* ---- errors ---- */
 
@@ -32,7 +32,7 @@ double tnd_sample_error(const struct tnd_sample *sample)
                                                  sample->count, TND_SINGLE_SHOT_ERROR);
 }
 
-/* ---- times that were taken one after the other ---- */
+/* ---- successive measurements ---- */
 
 static int compare_floats(const void *a, const void *b)
 {
@@ -41,7 +41,7 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The lower one of two: what disturbs only slows down. */
+/* Of the two middle ones the lower: disturbances only slow down. */
 static double lower_median(float *values, int n)
 {
     qsort(values, (size_t)n, sizeof(values[0]), compare_floats);
@@ -79,16 +79,16 @@ double tandem_judge_times(const float *us, int n, double *out_error_us)
 
 /* ---- samples of a table ---- */
 
-/* By how much the reference kernel took longer than its fastest run of the same moment. A mean:
- * who shares a CPU is interrupted rarely, but for long. */
+/* Relative excess of the reference kernel's mean time over its fastest run of the same moment. A
+ * mean, because programs that share a CPU interrupt rarely, but for long. */
 static double noise_of(const struct tnd_reference_time *time)
 {
     return time->fastest_us > 0 ? time->mean_us / time->fastest_us - 1.0 : 0.0;
 }
 
-/* Error of a single measurement in the sweep that began with `when`; at least what any machine
- * has. Only the first second of a sweep and its last one are asked: the slowest moment between
- * says little about all the others. */
+/* Relative standard error of a single measurement in the sweep that began at `when`; at least the
+ * default of any machine. Only the reference times before and after the sweep count: the slowest
+ * moment in between says little about all the others. */
 static double single_shot_of(const struct tandem_table *table, int64_t when)
 {
     double noise = TND_SINGLE_SHOT_ERROR;
@@ -128,14 +128,14 @@ struct block {
     double us, weight;
 };
 
-/* Whether it is certain that b, of more tokens, takes less than a. */
+/* Whether b, of more tokens, takes less time than a for certain. */
 static bool is_proven_fall(const struct tnd_sample *a, const struct tnd_sample *b)
 {
     return a->count >= TND_PROOF_SAMPLES && b->count >= TND_PROOF_SAMPLES &&
            a->median_us - b->median_us > TND_CLEAR_SIGMAS * hypot(a->error_us, b->error_us);
 }
 
-/* The standard error of the sample as a share; what it exceeds the curve by counts as error. */
+/* Relative standard error of the sample; time above the fitted curve counts as error. */
 static double relative_error(const struct tnd_sample *sample)
 {
     const double above_us = fmax(sample->median_us - sample->fit_us, 0.0);
@@ -164,7 +164,7 @@ static void pool(struct tnd_sample *samples, int n, struct block *blocks)
     }
 }
 
-/* Samples between two proven falls, each with its own error. */
+/* Fits the samples between two proven falls, each with its own error. */
 static void judge_run(struct tnd_sample *samples, int n, struct block *blocks)
 {
     bool rises = true;
@@ -180,7 +180,7 @@ static void judge_run(struct tnd_sample *samples, int n, struct block *blocks)
         if (away_us > TND_CLEAR_SIGMAS * sample->error_us) {
             sample->error_us = hypot(sample->error_us, away_us);
         } else {
-            sample->fit_us = sample->median_us; /* as noise has it: the measured time stands */
+            sample->fit_us = sample->median_us; /* within noise: keep the measured time */
         }
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Printing and reading problem strings. */
+ * Printing and parsing problem strings. */
 #include "table/problem.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@ void tnd_problem_print(const struct tnd_problem *problem, char *out, size_t n)
              problem->profile[0] != '\0' ? ":" : "", problem->profile);
 }
 
-/* Copies the part up to the next ':' and steps behind it; false when it is empty or too long. */
+/* Copies the part up to the next ':' and moves past it; false when it is empty or too long. */
 static bool take_part(const char **cursor, char *out, size_t n)
 {
     size_t length = strcspn(*cursor, ":");

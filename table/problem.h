@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The one spelling of a problem, in benches, tests, plans, logs and bug reports:
+ * How a problem is spelled in benches, tests, plans, logs and bug reports:
  *     mul_mat:q4_0:n4096:k4096:m32[:t2][:cpu+openblas] */
 #ifndef TND_PROBLEM_H
 #define TND_PROBLEM_H
@@ -12,16 +12,16 @@ struct tnd_problem {
     char op[24];
     enum tandem_type type; /* of the weights */
     int64_t n, k, m;
-    int threads;      /* 0: not given */
-    char profile[32]; /* "": not given */
+    int threads;      /* 0: left out */
+    char profile[32]; /* "": left out */
 };
 
-/** Writes the problem string; cut when `n` is too small (TND_PROBLEM_MAX never is). */
+/** Writes the problem string; truncated when `n` is too small (TND_PROBLEM_MAX never is). */
 void tnd_problem_print(const struct tnd_problem *problem, char *out, size_t n);
-/** Reads a problem string. Errors: FORMAT with the part that is wrong. */
+/** Parses a problem string. Errors: FORMAT with the part that is wrong. */
 enum tandem_status tnd_problem_parse(const char *text, struct tnd_problem *out,
                                      struct tandem_error *error);
-/** Problem of a mul_mat node, without threads and profile. */
+/** The problem of a mul_mat node, without threads and profile. */
 void tnd_problem_of_node(const tandem_tensor *node, struct tnd_problem *out);
 
 #endif

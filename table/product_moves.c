@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The moves of a product: weights between its stages, X in, Y out. */
+ * The transfers of a product: weights between its stages, X in, Y out. */
 #include "table/product_moves.h"
 
 #include <string.h>
 
 #include "backends/task.h"
 
-/* Kinds of devices that work in memory of their own; text tables measured them together with it. */
+/* Whether the stage's device has memory of its own and the table lacks its transfers; text tables
+ * include them in the stages' times. */
 static bool lacks_transfers(const struct tandem_table *table, const struct tnd_table_stage *stage)
 {
     bool moves = stage->kind == TANDEM_KIND_OPENCL || stage->kind == TANDEM_KIND_CLBLAST ||
@@ -20,7 +21,7 @@ bool tnd_product_moves(const struct tandem_table *table, const struct tnd_table_
                        int64_t n, int64_t k, int64_t m, struct tnd_product_moves *out)
 {
     struct tnd_product_moves moves;
-    const char *weights = NULL; /* where INIT leaves them in F32; NULL: it makes none */
+    const char *weights = NULL; /* where INIT leaves the weights in F32; NULL: it does not */
     memset(&moves, 0, sizeof(moves));
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tnd_table_stage *stage = &profile->stage[s];

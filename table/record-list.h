@@ -1,45 +1,45 @@
 /* SPDX-License-Identifier: MIT
  * The kinds of records of a table, and their facts: one list, from which adding, ordering, merging,
- * filtering, invalidating, the checksum, JSON in and out and the test of the schema follow. A new
- * kind: its struct in tnd_table.h, its facts and its row here. */
+ * filtering, invalidating, the checksum, reading and writing JSON, and the test of the schema are
+ * derived. A new kind: its struct in tnd_table.h, its facts and its row here. */
 #ifndef TND_RECORD_LIST_H
 #define TND_RECORD_LIST_H
 
-/* What a fact is: X(KIND, form, low, high). The form decides how it is stored, compared, hashed and
- * written; `low` to `high` is what a file may say. */
+/* Kinds of facts: X(KIND, form, low, high). The form decides how a fact is stored, compared, hashed
+ * and written; a file may have values from `low` to `high`. */
 #define TND_FACT_KIND_LIST(X)                                                                      \
     X(NAME, TEXT, 0, 0)             /* a name, never empty */                                      \
-    X(BACKEND, TEXT, 0, 0)          /* a name on whose identity the record depends */              \
-    X(DEVICE, TEXT, 0, 0)           /* the same, left out, here and in the checksum: the CPU */    \
+    X(BACKEND, TEXT, 0, 0)          /* a backend; the record depends on its identity */            \
+    X(DEVICE, TEXT, 0, 0)           /* a backend; neither written nor hashed if it is the CPU */   \
     X(PROFILE, TEXT, 0, 0)          /* a name: the record depends on the backends of its stages */ \
     X(TYPE, TYPE, 0, 0)             /* enum tandem_type */                                         \
     X(EXTENT, WHOLE, 1, 1073741824) /* M, N, K, bytes */                                           \
     X(AMOUNT, WHOLE, 1, 9007199254740992) /* of a whole model: bytes, weights */                   \
-    X(THREADS, WHOLE, 1, 65536)           /* of a stage: more than one depend on the cores */      \
+    X(THREADS, WHOLE, 1, 65536)           /* of a stage; more than one: depends on the cores */    \
     X(TEAM, WHOLE, 2, 65536)              /* that share work */                                    \
-    X(COUNT, WHOLE, 0, 4294967295)        /* of measurements; may be left out: 0 */                \
-    X(WHEN, WHOLE, 0, 9007199254740992)   /* seconds since 1970; may be left out: 0 */             \
-    X(GENERATION, WHOLE, 0, 1000000000)   /* left out, here and in the checksum, when 0 */         \
-    X(MARK, WHOLE, 0, 1)                  /* the same of a flag that a kind got later */           \
+    X(COUNT, WHOLE, 0, 4294967295)        /* of measurements; optional: 0 */                       \
+    X(WHEN, WHOLE, 0, 9007199254740992)   /* seconds since 1970; optional: 0 */                    \
+    X(GENERATION, WHOLE, 0, 1000000000)   /* neither written nor hashed when 0 */                  \
+    X(MARK, WHOLE, 0, 1)                  /* a flag added to a kind later; the same */             \
     X(TIME, REAL, 0, 1000000000000)       /* microseconds */                                       \
-    X(SPREAD, REAL, 0, 1000000000000)     /* the same; may be left out: 0 */                       \
-    X(JOULES, REAL, 0, 1000000000)        /* left out, here and in the checksum, when 0 */         \
+    X(SPREAD, REAL, 0, 1000000000000)     /* microseconds; optional: 0 */                          \
+    X(JOULES, REAL, 0, 1000000000)        /* neither written nor hashed when 0 */                  \
     X(ERROR, REAL, 0, 1000000000000)                                                               \
     X(FACTOR, REAL, 1, 1000)                                                                       \
     X(RATE, REAL, 0, 1000000000000)                                                                \
     X(FLAG_0, FLAG, 0, 1) /* a flag, and its bit in the checksum */                                \
-    X(FLAG_1, FLAG, 0, 1) /* left out when false */                                                \
+    X(FLAG_1, FLAG, 0, 1) /* not written when false */                                             \
     X(FLAG_2, FLAG, 0, 1)                                                                          \
     X(STAGE, CHOICE, 0, TANDEM_STAGES - 1)                                                         \
     X(TASK, CHOICE, 0, TANDEM_TASK_COUNT - 1)                                                      \
     X(DIRECTION, CHOICE, 0, TND_DIRECTIONS - 1)                                                    \
     X(PAIR, PAIR, 0, 1000000000000) /* struct tnd_reference_time */
 
-/* The facts of a kind, X(struct, member, KIND, role, place), first those of the key in the order in
- * which records are sorted, then the values in the order in which the merge rule asks them: of two
- * records with one key the first value that differs decides. The role says which comes first or
- * wins: KEY the smaller first, KEY_DOWN the larger first, LARGER and SMALLER that value wins.
- * `place` is the order in files and in the checksum. */
+/* The facts of a kind, X(struct, member, KIND, role, place): first those of the key, in the order
+ * in which records are sorted, then the values, in the order in which the merge rule compares them:
+ * of two records with one key, the first value that differs decides. The role says which one comes
+ * first or wins: KEY: the smaller first, KEY_DOWN: the larger first, LARGER and SMALLER: that value
+ * wins. `place` is the order in files and in the checksum. */
 #define TND_SAMPLE_FACTS(X)                                                                        \
     X(tnd_sample, m, EXTENT, KEY, 0)                                                               \
     X(tnd_sample, generation, GENERATION, LARGER, 5)                                               \
@@ -49,8 +49,8 @@
     X(tnd_sample, spread_us, SPREAD, SMALLER, 2)                                                   \
     X(tnd_sample, joules, JOULES, LARGER, 6)
 
-/* Numbers first: they decide most steps of a search. Thread counts last: all counts of one stage of
- * one shape are neighbours. */
+/* Numbers first: they decide most steps of a search. Thread counts last, so that all counts of one
+ * stage and shape are adjacent. */
 #define TND_CURVE_FACTS(X)                                                                         \
     X(tnd_curve_key, type, TYPE, KEY, 1)                                                           \
     X(tnd_curve_key, n, EXTENT, KEY, 2)                                                            \
@@ -75,7 +75,7 @@
     X(tnd_handoff, spin_us, TIME, SMALLER, 1)                                                      \
     X(tnd_handoff, wake_us, TIME, SMALLER, 2)
 
-/* The newer outcome; of two at the same time the worse one. */
+/* The newer outcome wins; of two of the same time the worse one. */
 #define TND_CHECK_FACTS(X)                                                                         \
     X(tnd_check, profile, PROFILE, KEY, 0)                                                         \
     X(tnd_check, type, TYPE, KEY, 1)                                                               \
@@ -93,14 +93,14 @@
     X(tnd_slowdown, when, WHEN, LARGER, 4)                                                         \
     X(tnd_slowdown, factor, FACTOR, SMALLER, 2)
 
-/* Newest first; those of the same time by their numbers, the larger first. */
+/* Newest first; those of the same time by their values, the larger first. */
 #define TND_SWEEP_FACTS(X)                                                                         \
     X(tnd_sweep_state, when, WHEN, KEY_DOWN, 0)                                                    \
     X(tnd_sweep_state, before, PAIR, KEY_DOWN, 1)                                                  \
     X(tnd_sweep_state, between, PAIR, KEY_DOWN, 2)                                                 \
     X(tnd_sweep_state, after, PAIR, KEY_DOWN, 3)
 
-/* The larger: what disturbs a measurement only slows it down, and a peak bounds times. */
+/* The larger value wins: disturbances only slow a measurement down, and a peak bounds times. */
 #define TND_PEAK_FACTS(X)                                                                          \
     X(tnd_peak, unit, NAME, KEY, 0)                                                                \
     X(tnd_peak, threads, THREADS, KEY, 1)                                                          \
@@ -108,8 +108,8 @@
     X(tnd_peak, count, COUNT, LARGER, 3)                                                           \
     X(tnd_peak, when, WHEN, LARGER, 4)
 
-/* All is the key, the time of the measuring first: a newer measurement stands beside the older one
- * until that is dropped. */
+/* All facts are in the key, the time of the measurement first: a newer measurement is kept beside
+ * the older one until that is dropped. */
 #define TND_PROGRAM_FACTS(X)                                                                       \
     X(tnd_program_time, when, WHEN, KEY_DOWN, 0)                                                   \
     X(tnd_program_time, program, NAME, KEY, 1)                                                     \
@@ -131,7 +131,7 @@
     X(tnd_program_time, median_us, TIME, SMALLER, 16)                                              \
     X(tnd_program_time, spread_us, SPREAD, SMALLER, 17)
 
-/* The newer one: the ways compete, and were measured beside each other. */
+/* The newer one wins: the methods compete, and were measured together. */
 #define TND_CONV_FACTS(X)                                                                          \
     X(tnd_conv_time, channels, EXTENT, KEY, 1)                                                     \
     X(tnd_conv_time, filters, EXTENT, KEY, 2)                                                      \
@@ -151,7 +151,7 @@
     X(tnd_conv_time, median_us, TIME, SMALLER, 11)                                                 \
     X(tnd_conv_time, spread_us, SPREAD, SMALLER, 12)
 
-/* Both ends are names of machines, so that no part of this one's fingerprint says anything. */
+/* Both ends are names of machines, so links do not depend on this machine's fingerprint. */
 #define TND_LINK_FACTS(X)                                                                          \
     X(tnd_link, kind, NAME, KEY, 0)                                                                \
     X(tnd_link, transport, NAME, KEY, 1)                                                           \
@@ -159,7 +159,7 @@
     X(tnd_link, from, NAME, KEY, 3)                                                                \
     X(tnd_link, to, NAME, KEY, 4)
 
-/* The newer one: who measures again takes what was known before into the new record. */
+/* The newer one wins: a new measurement already includes what was known before. */
 #define TND_HOSTED_FACTS(X)                                                                        \
     X(tnd_hosted_time, program, NAME, KEY, 0)                                                      \
     X(tnd_hosted_time, type, TYPE, KEY, 2)                                                         \
@@ -176,7 +176,7 @@
     X(tnd_hosted_time, spread_us, SPREAD, SMALLER, 10)                                             \
     X(tnd_hosted_time, disturbed, MARK, SMALLER, 13)
 
-/* The newer one. A family comes from one layer, since its candidates compete. */
+/* The newer one wins. A family comes from one layer, since its candidates compete. */
 #define TND_KERNEL_TIME_FACTS(X)                                                                   \
     X(tnd_kernel_time, backend, BACKEND, KEY, 0)                                                   \
     X(tnd_kernel_time, family, NAME, KEY, 1)                                                       \
@@ -194,7 +194,7 @@
 /* X(KIND, list, struct, facts, struct of the facts, samples, over, limit, kept, layers, parts,
  *   team):
  *   list     member of the file and of the table
- *   samples  where the record's own list of samples over `over` ("m", "bytes") stands; 0: none
+ *   samples  offset of the record's own list of samples over `over` ("m", "bytes"); 0: none
  *   limit    most records of a table
  *   kept     of a kind that is no cell: as many are kept, the first ones; 0: a kind of cells
  *   layers   a record of an upper layer hides those below with the same first `layers` facts

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Records as JSON objects: members in the order of the facts' places. */
+ * Records as JSON objects: members in the order of the facts' `place`. */
 #include "table/record_json.h"
 
 #include <inttypes.h>
@@ -72,7 +72,7 @@ static void print_value(struct tnd_text *out, const struct tnd_fact *fact, const
     }
 }
 
-/* The members, without the braces. */
+/* Appends the members, without the braces. */
 static void print_facts(struct tnd_text *out, const struct tnd_record_kind *kind, const char *over,
                         const void *record)
 {
@@ -290,7 +290,7 @@ enum tandem_status tnd_record_read_json(struct tnd_json_reader *r, const cJSON *
     const cJSON *object;
     int index = 0;
     if (which != TND_RECORD_CURVES && tnd_json_get(root, kind->name) == NULL) {
-        return TANDEM_OK; /* files of versions that knew none */
+        return TANDEM_OK; /* files of versions that did not have this list */
     }
     TND_TRY(tnd_json_array(r, root, kind->name, &list));
     cJSON_ArrayForEach(object, list)

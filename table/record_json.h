@@ -7,22 +7,22 @@
 #include "table/json_read.h"
 #include "table/records.h"
 
-/* Names of stages and tasks, as they stand in files. */
+/* Names of stages and tasks in files. */
 extern const char *const tnd_stage_names[TANDEM_STAGES];
 extern const char *const tnd_task_names[TANDEM_TASK_COUNT];
 
-/** The elements of a kind's list, one record or sample a line, with what stands around them. An
- *  empty list is left out unless it is that of curves. */
+/** Appends a kind's list with its name and brackets, one record or sample a line. An empty list is
+ * left out, except that of curves. */
 void tnd_record_print_json(struct tnd_text *out, const struct tandem_table *table,
                            enum tnd_record kind);
 
 #ifdef TND_HAVE_CJSON
 
-/** Reads the list of a kind from the file's object; only that of curves must be there. Errors:
- *  FORMAT with the path, LIMIT, MEMORY. */
+/** Reads the list of a kind from the file's object; only that of curves is required. Errors: FORMAT
+ * with the path, LIMIT, MEMORY. */
 enum tandem_status tnd_record_read_json(struct tnd_json_reader *r, const cJSON *root,
                                         struct tandem_table *out, enum tnd_record kind);
-/** A task that exists, by name. */
+/** Reads the name of a task. */
 enum tandem_status tnd_json_task(const struct tnd_json_reader *r, const cJSON *object,
                                  uint8_t *out);
 

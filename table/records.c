@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Ordering, adding and merging records, for every kind by its facts. Merging keeps the larger of
- * two values of a total order, so it is associative, commutative and idempotent. */
+ * two values in a total order, so it is associative, commutative and idempotent. */
 #include "table/records.h"
 
 #include <math.h>
@@ -237,7 +237,7 @@ static bool is_valid_fact(const struct tnd_fact *fact, const void *record)
     case TND_FORM_CHOICE:
         return (double)tnd_fact_whole(fact, record) >= low &&
                (double)tnd_fact_whole(fact, record) <= high;
-    case TND_FORM_REAL: /* not a number is in no range */
+    case TND_FORM_REAL: /* NaN is in no range */
         return tnd_fact_real(fact, record) >= low && tnd_fact_real(fact, record) <= high;
     case TND_FORM_PAIR:
         memcpy(&pair, text, sizeof(pair));
@@ -283,7 +283,7 @@ struct tnd_vector *tnd_record_samples(enum tnd_record kind, void *record)
     return at != 0 ? (struct tnd_vector *)((char *)record + at) : NULL;
 }
 
-/* First item that is not before `key`. */
+/* Index of the first item that is not before `key`. */
 static inline int lower_bound(const struct tnd_vector *list, size_t bytes,
                               int (*compare)(const void *a, const void *b), const void *key)
 {
@@ -358,7 +358,7 @@ static bool is_same_shape(const struct tnd_curve_key *a, const struct tnd_curve_
     return a->n == b->n && a->k == b->k && a->type == b->type && strcmp(a->op, b->op) == 0;
 }
 
-/* A shape has few curves: in growing steps from it, then between the last two. */
+/* A shape has few curves: search from it in growing steps, then between the last two. */
 int tnd_table_next_shape(const struct tandem_table *table, int at)
 {
     TND_ASSERT(at >= 0 && at < table->n_curves);
@@ -402,18 +402,18 @@ const void *tnd_record_find(const struct tandem_table *table, enum tnd_record wh
     return is_at(list, kind, at, key) ? tnd_vector_at(list, kind->bytes, at) : NULL;
 }
 
-/* The record at index `at`; the samples of one that has some are left out. */
+/* Inserts a copy of the record at index `at`, without its samples. */
 static enum tandem_status insert_facts(struct tnd_vector *list, const struct tnd_record_kind *kind,
                                        int at, const void *record)
 {
     TND_TRY(tnd_vector_insert(list, kind->bytes, kind->limit, at));
-    size_t bytes = kind->samples != 0 ? kind->samples : kind->bytes; /* facts stand before them */
+    size_t bytes = kind->samples != 0 ? kind->samples : kind->bytes; /* facts come before samples */
     memcpy(tnd_vector_at(list, kind->bytes, at), record, bytes);
     return TANDEM_OK;
 }
 
-/* Puts a flat record into a sorted list by the merge rule. The end is tried first: they mostly come
- * in order. */
+/* Inserts a record without samples into a sorted list by the merge rule. Tries the end first:
+ * records mostly arrive in order. */
 static enum tandem_status put(struct tnd_vector *list, const struct tnd_record_kind *kind,
                               const void *record)
 {
@@ -490,7 +490,7 @@ enum tandem_status tnd_cell_append(struct tandem_table *table, enum tnd_record w
 
 /* ---- joining ---- */
 
-/* Record `to` becomes what the merge rule makes of both; `from` stays. */
+/* Merges record `from` into `to`; `from` stays. */
 static enum tandem_status join(enum tnd_record which, void *to, const void *from)
 {
     const struct tnd_record_kind *kind = &tnd_record_kinds[which];
@@ -542,7 +542,7 @@ enum tandem_status tnd_record_sort(struct tandem_table *table, enum tnd_record w
     return status;
 }
 
-/* A copy of the record, with samples of its own, behind the last. */
+/* Appends a copy of the record, with samples of its own. */
 static enum tandem_status copy_to_end(struct tnd_vector *list, enum tnd_record which,
                                       const void *record)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A timing table as a whole: profiles, questions, merging. Its records are in records.c.
- * Knows nothing of files (table_file.c, table_text.c, table_json.c) nor of estimating (estimate.c).
- * */
+ * A timing table as a whole: profiles, queries, merging. Its records are in records.c; files in
+ * table_file.c, table_text.c, table_json.c; estimates in estimate.c. */
 #include "table/judge.h"
 #include "table/records.h"
 #include "table/table_cells.h"
@@ -38,14 +37,14 @@ void tnd_stage_key(const struct tnd_table_stage *stage, int which, enum tandem_t
     out->threads = stage->parallel || stage->own_threads ? threads : 1;
 }
 
-/* ---- what tables are asked ---- */
+/* ---- queries ---- */
 
 const char *tnd_direction_name(enum tnd_direction direction)
 {
     return direction == TND_UPLOAD ? "upload" : "download";
 }
 
-/* False for a name that is too long for a table. */
+/* False when the name is too long for a table. */
 static bool set_name(char *to, size_t bytes, const char *name)
 {
     size_t length = strlen(name);
@@ -76,7 +75,7 @@ const struct tnd_curve *tnd_table_transfer(const struct tandem_table *table, con
     return found != NULL ? &found->curve : NULL;
 }
 
-/* "int8" is the unit of "int8 VNNI" too. */
+/* "int8" also matches the unit "int8 VNNI". */
 static bool is_unit(const struct tnd_peak *peak, const char *unit)
 {
     size_t n = strlen(unit);
@@ -85,9 +84,9 @@ static bool is_unit(const struct tnd_peak *peak, const char *unit)
 
 double tnd_table_peak(const struct tandem_table *table, const char *unit, int threads)
 {
-    double scaled = 0; /* the largest of as many and fewer threads, in proportion */
-    double above = 0;  /* the smallest of more threads */
-    double least = 0;  /* what fewer threads, or their share of more, were seen to reach */
+    double scaled = 0; /* largest rate of as many or fewer threads, scaled up */
+    double above = 0;  /* smallest rate of more threads */
+    double least = 0;  /* reached by fewer threads, or by the share of more */
     int below = 0;
     for (int i = 0; i < table->n_peaks; i++) {
         const struct tnd_peak *peak = &table->peaks[i];
@@ -198,8 +197,7 @@ static int compare_profiles(const void *a, const void *b)
     return tnd_table_profile_compare(a, b);
 }
 
-/* ---- merging: every part is the larger of two values of a total order, hence the three laws ----
- * */
+/* ---- merging: the larger value in a total order, so associative, commutative, idempotent ---- */
 
 static enum tandem_status merge_profiles(struct tandem_table *table,
                                          const struct tandem_table *other,
@@ -245,7 +243,7 @@ static void merge_header(struct tandem_table *table, const struct tandem_table *
     }
 }
 
-/* Frees what the table holds; the struct itself stays. */
+/* Frees the contents of the table, but not the struct. */
 static void clear(struct tandem_table *table)
 {
     tnd_record_clear(table);
@@ -260,7 +258,7 @@ enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *o
     TND_REQUIRE(table, "table", error);
     TND_REQUIRE(other, "table", error);
     struct tandem_table merged = *table;
-    merged.n_shapes = 0; /* an order of shapes that both share does not exist: sorted */
+    merged.n_shapes = 0; /* two tables have no common order of shapes: sorted */
     merged.shapes = NULL;
     tnd_record_forget(&merged);
     merge_header(&merged, other);
@@ -286,7 +284,7 @@ enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *o
     return status;
 }
 
-/* ---- life ---- */
+/* ---- creating and freeing ---- */
 
 void tandem_table_free(tandem_table *table)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * What the files of this room that read, write and search tables share beyond tnd_table.h: limits,
- * bulk building, and the two formats behind table_file.c. */
+ * What the files of this room share beyond tnd_table.h: limits, bulk building, and the two formats
+ * behind table_file.c. */
 #ifndef TND_TABLE_CELLS_H
 #define TND_TABLE_CELLS_H
 
 #include "table/tnd_table.h"
 
-/* Bounds on what a file may ask for: far above real tables, low enough to keep a hostile file
+/* Bounds on the contents of a file: far above real tables, low enough to keep a hostile file
  * cheap. */
 #define TND_TABLE_MAX_SAMPLES    4096       /* of one curve */
 #define TND_TABLE_MAX_EXTENT     1073741824 /* M, N and K */
@@ -14,27 +14,26 @@
 #define TND_TABLE_MAX_GENERATION 1000000000u
 #define TND_TABLE_MAX_BYTES      (32u << 20) /* of a file */
 
-/** Order of keys by type, N, K, op alone. */
+/** Order of keys by only type, N, K, op. */
 int tnd_curve_key_compare_shape(const struct tnd_curve_key *a, const struct tnd_curve_key *b);
 /** Index of the first curve that is not before `key`. */
 int tnd_table_lower_bound(const struct tandem_table *table, const struct tnd_curve_key *key);
-/** Index of the first curve behind `at` of another type, N, K or op. */
+/** Index of the first curve after `at` with another type, N, K or op. */
 int tnd_table_next_shape(const struct tandem_table *table, int at);
-/** As tnd_cell_add, but behind the last record; tnd_record_sort must follow before anything is
- *  searched. */
+/** Like tnd_cell_add, but appends; call tnd_record_sort before searching. */
 enum tandem_status tnd_cell_append(struct tandem_table *table, enum tnd_record kind,
                                    const void *record, const struct tnd_sample *sample);
 /** Total order of profiles by name, then stages. */
 int tnd_table_profile_compare(const struct tnd_table_profile *a, const struct tnd_table_profile *b);
 
-/** Takes over what `table` does not know of its machine. TABLE_FOREIGN when the two machines
- *  differ. */
+/** Copies fields of `other`'s machine that `table` does not know. TABLE_FOREIGN when the two
+ * machines differ. */
 enum tandem_status tnd_fingerprint_merge(struct tandem_table *table,
                                          const struct tandem_table *other,
                                          struct tandem_error *error);
 
-/** Readers fill an empty table; on failure it holds something that tandem_table_free frees. `n`
- *  bytes, followed by a zero byte. `name` stands in messages. */
+/** Parsers fill an empty table; on failure it may be partly filled, tandem_table_free frees it.
+ * Expects `n` bytes, followed by a zero byte. `name` is used in messages. */
 enum tandem_status tnd_table_read_text(const char *bytes, size_t n, const char *name,
                                        struct tandem_table *out, struct tandem_error *error);
 enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *name,
@@ -42,13 +41,13 @@ enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *
 enum tandem_status tnd_table_write_json(const struct tandem_table *table, tandem_write_fn write,
                                         void *user, struct tandem_error *error);
 
-/** Hash of what a JSON file holds but for the kinds of records from TND_RECORD_LATER on; stands in
- *  it as "checksum". docs/table-format.md. */
+/** Hash of the contents of a JSON file, without the kinds of records from TND_RECORD_LATER on;
+ * stored as "checksum". docs/table-format.md. */
 uint64_t tnd_table_checksum(const struct tandem_table *table);
-/** Hash of those kinds and of cpu_id, "checksum_later"; 0 where there are none. */
+/** Hash of those later kinds and of cpu_id, stored as "checksum_later"; 0 without any. */
 uint64_t tnd_table_checksum_later(const struct tandem_table *table);
 
-/** Line and column (from 1) of byte `at`. */
+/** Line and column (from 1) of the byte at index `at`. */
 void tnd_table_place(const char *bytes, size_t at, int *out_line, int *out_column);
 
 #endif

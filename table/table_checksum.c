@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Hash of what a JSON table says. It stands in the file, so that a flipped digit is noticed and not
- * believed. What is hashed, in which order, is part of the format: docs/table-format.md. */
+ * Hash of the contents of a JSON table. It is stored in the file, so that a flipped digit is
+ * noticed. What is hashed, in which order, is part of the format: docs/table-format.md. */
 #include <string.h>
 
 #include "base/hash.h"
@@ -9,7 +9,7 @@
 #include "table/records.h"
 #include "table/table_cells.h"
 
-/* As it stands in the file, where a byte that is not UTF-8 is a '?'. */
+/* Hashes the string as the file has it: '?' for each byte that is not UTF-8. */
 static uint64_t add_string(uint64_t hash, const char *string)
 {
     while (*string != '\0') {
@@ -86,7 +86,7 @@ static uint64_t add_profile(uint64_t hash, const struct tnd_table_profile *profi
     return hash;
 }
 
-/* The flags of a record are one number, each its bit. */
+/* The flags of a record are hashed as one number, one bit each. */
 static uint64_t flags_of(const struct tnd_record_kind *kind, const void *record)
 {
     uint64_t flags = 0;
@@ -121,7 +121,7 @@ static uint64_t add_fact(uint64_t hash, const struct tnd_record_kind *kind,
         return add_double(hash, tnd_fact_real(fact, record));
     case TND_FORM_PAIR:
         return add_pair(hash, fact, record);
-    case TND_FORM_FLAG: /* all together, where the first one stands */
+    case TND_FORM_FLAG: /* all together, at the place of the first one */
         return fact->kind == TND_FACT_FLAG_0 ? add_number(hash, flags_of(kind, record)) : hash;
     default:
         break;
@@ -152,7 +152,8 @@ static uint64_t add_record(uint64_t hash, const struct tnd_record_kind *kind, co
     return hash;
 }
 
-/* In the order in which they are sorted; but of curves a sum, so that their order means nothing. */
+/* Hashes the records in their sorted order; for curves a sum, so that their order does not
+ * matter. */
 static uint64_t add_records(uint64_t hash, const struct tandem_table *table, enum tnd_record kind)
 {
     bool is_sum = kind == TND_RECORD_CURVES;
@@ -171,7 +172,7 @@ uint64_t tnd_table_checksum(const struct tandem_table *table)
     for (int i = 0; i < table->n_profiles; i++) {
         hash = add_profile(hash, &table->profiles[i]);
     }
-    for (int kind = 0; kind < TND_RECORD_LATER; kind++) { /* nothing is added for an empty list */
+    for (int kind = 0; kind < TND_RECORD_LATER; kind++) { /* empty lists do not change the hash */
         hash = add_records(hash, table, (enum tnd_record)kind);
     }
     return hash;

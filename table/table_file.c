@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Tables as files: which format, where, safely replaced. The formats are in table_text.c and
- * table_json.c. */
+ * Tables as files: detects the format, finds the path, replaces files atomically. The formats are
+ * in table_text.c and table_json.c. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -143,7 +143,7 @@ enum tandem_status tandem_table_save(const tandem_table *table, const char *path
     TND_REQUIRE(path, "table", error);
     struct tnd_text text = TND_TEXT_INIT;
     enum tandem_status status = tandem_table_print(table, format, collect, &text, error);
-    if (status == TANDEM_E_FILE) { /* only memory can stop our own receiver */
+    if (status == TANDEM_E_FILE) { /* our own callback stops only when out of memory */
         status = no_memory(path, error);
     }
     if (status == TANDEM_OK) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Removing records, and laying tables over each other. Knows nothing of why. */
+ * Removing records, and laying tables over each other. The callers decide what and why. */
 #include "table/table_filter.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ struct filter {
     void *user;
 };
 
-/* Returns how many samples went. */
+/* Returns how many samples it removed. */
 static int filter_samples(const struct filter *filter, const void *record,
                           struct tnd_vector *samples)
 {
@@ -33,7 +33,7 @@ static int filter_samples(const struct filter *filter, const void *record,
     return gone;
 }
 
-/* Returns how many cells went. */
+/* Returns how many cells it removed. */
 static int64_t filter_list(const struct filter *filter, struct tnd_vector *list)
 {
     const struct tnd_record_kind *kind = &tnd_record_kinds[filter->kind];
@@ -65,7 +65,7 @@ int64_t tnd_table_remove(struct tandem_table *table, tnd_keep_fn keep, void *use
         const struct filter filter = {(enum tnd_record)kind, keep, user};
         gone += filter_list(&filter, tnd_record_list(table, (enum tnd_record)kind));
     }
-    (void)tnd_table_judge(table); /* what is left; without memory it stays as it was judged */
+    (void)tnd_table_judge(table); /* for what is left; when out of memory the old judgement stays */
     return gone;
 }
 

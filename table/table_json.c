@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reader of the JSON table, version 2: which members stand where (docs/table-format.md). How they
- * are checked is in json_read.c. Unknown members are ignored. */
+ * Parser of the JSON table, version 2: its members (docs/table-format.md). They are checked in
+ * json_read.c. Unknown members are ignored. */
 #include "table/table_cells.h"
 
 #include <inttypes.h>
@@ -134,7 +134,7 @@ static enum tandem_status read_field(const struct tnd_json_reader *r, const cJSO
     return TANDEM_OK;
 }
 
-/* Left out by files of one device, whose facts are fields. */
+/* Missing in files of one device, whose identity is in fields. */
 static enum tandem_status read_identities(struct tnd_json_reader *r, const cJSON *object,
                                           struct tnd_fingerprint *out)
 {
@@ -236,14 +236,14 @@ static enum tandem_status read_profiles(struct tnd_json_reader *r, const cJSON *
     return TANDEM_OK;
 }
 
-/* Lists that a version between two releases wrote. They counted in checksum_later, which is not
- * checked where there is one. */
+/* Lists of a version between two releases. They were part of checksum_later, which is not checked
+ * if there is one. */
 static bool has_retired(const cJSON *root)
 {
     return tnd_json_get(root, "launches") != NULL; /* families of kernel_times replace it */
 }
 
-/* `found`: what the contents give. */
+/* `found` is the checksum of the contents. */
 static enum tandem_status check_sum(struct tnd_json_reader *r, const cJSON *root, const char *key,
                                     uint64_t found)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Writer of the JSON table, version 2 (docs/table-format.md, docs/table.schema.json). Needs no
- * cJSON: the text is laid out for people, one sample a line, and every number reads back as the
- * same double. */
+ * Writer of the JSON table, version 2 (docs/table-format.md, docs/table.schema.json). Does not need
+ * cJSON: the layout is for people, one sample a line, and every number reads back as the same
+ * double. */
 #include <inttypes.h>
 
 #include "base/emit.h"
@@ -14,8 +14,8 @@ static const char *boolean(bool value)
     return value ? "true" : "false";
 }
 
-/* What only a text file knows; there when the table came from one, so that it can become one again.
- * */
+/* Facts that only text tables have; present if the table came from one, so that it can be written
+ * as one again. */
 static void print_text_header(struct tnd_text *out, const struct tandem_table *table)
 {
     if (table->type_text[0] == '\0' && table->gpu_name[0] == '\0' && table->m_step == 0 &&

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Finding and reading the layers, and adding to a file that others may be adding to as well. */
+ * Finding and reading the layers, and adding to a file that other processes may be adding to as
+ * well. */
 #include "table/table_layers.h"
 
 #include <dirent.h>
@@ -28,7 +29,7 @@ const char *tnd_layer_origin_name(enum tnd_layer_origin origin)
     return names[origin];
 }
 
-/* ---- where ---- */
+/* ---- paths ---- */
 
 static void add_layer(struct tnd_layers *layers, enum tnd_layer_origin origin, bool is_asked,
                       const char *path)
@@ -41,8 +42,8 @@ static void add_layer(struct tnd_layers *layers, enum tnd_layer_origin origin, b
     }
 }
 
-/* With its folder's whole name: every part of it must be trusted. A program with more rights than
- * its user has does not look where that user stands. */
+/* By its absolute path, because every folder in it must be trusted. A program with more rights than
+ * its user does not read the working directory. */
 static void add_working(struct tnd_layers *layers)
 {
     char path[TND_LAYER_PATH_MAX];
@@ -55,7 +56,7 @@ static void add_working(struct tnd_layers *layers)
     }
 }
 
-/* The first folder of the list has precedence, so it comes last. Source: XDG Base Directory
+/* The first folder of the list has precedence, so it is added last. Source: XDG Base Directory
  * Specification 0.8. */
 static void add_system(struct tnd_layers *layers, const char *file)
 {
@@ -74,7 +75,7 @@ static void add_system(struct tnd_layers *layers, const char *file)
         }
         char path[TND_LAYER_PATH_MAX];
         int n = snprintf(path, sizeof(path), "%.*s/tandem/%s", (int)length, begin, file);
-        bool is_absolute = length > 0 && begin[0] == '/'; /* others are to be ignored */
+        bool is_absolute = length > 0 && begin[0] == '/'; /* XDG: ignore relative paths */
         if (is_absolute && n > 0 && (size_t)n < sizeof(path) && layers->n < most) {
             add_layer(layers, TND_LAYER_SYSTEM, false, path);
         }
@@ -82,7 +83,7 @@ static void add_system(struct tnd_layers *layers, const char *file)
     }
 }
 
-/* Files beside the user's own table, the oldest first. */
+/* Tables beside the user's own one, oldest first. */
 struct former {
     int n;
     struct {
@@ -91,7 +92,7 @@ struct former {
     } files[MAX_FORMER];
 };
 
-/* Keeps the newest. */
+/* Inserts a table by its age; drops the oldest when full. */
 static void keep_former(struct former *former, const char *name, int64_t changed_ns)
 {
     int at = former->n;
@@ -102,7 +103,7 @@ static void keep_former(struct former *former, const char *name, int64_t changed
         return;
     }
     if (former->n == MAX_FORMER) {
-        at--; /* the oldest goes */
+        at--; /* drops the oldest */
         memmove(&former->files[0], &former->files[1], (size_t)at * sizeof(former->files[0]));
     } else {
         memmove(&former->files[at + 1], &former->files[at],
@@ -113,7 +114,7 @@ static void keep_former(struct former *former, const char *name, int64_t changed
     former->files[at].changed_ns = changed_ns;
 }
 
-/* Tables in the folder of `own`: their names are fingerprints. */
+/* Adds the tables in the folder of `own`; they are named by fingerprints. */
 static void add_former(struct tnd_layers *layers, const char *own)
 {
     const char *base = strrchr(own, '/');
@@ -174,7 +175,8 @@ enum tandem_status tnd_layers_find(const char *named, struct tnd_layers **out_la
 
 /* ---- reading ---- */
 
-/* What of one layer serves on this machine; NULL and the reason in the layer when nothing does. */
+/* The part of a layer that is valid on this machine; NULL, with the reason in the layer, when there
+ * is none. */
 static tandem_table *read_layer(struct tnd_layer *layer, const struct tnd_fingerprint *machine)
 {
     tandem_table *table = NULL;
@@ -237,9 +239,9 @@ void tnd_layers_log(const struct tnd_layers *layers, const struct tnd_log *log, 
 {
     for (int i = 0; i < layers->n; i++) {
         const struct tnd_layer *layer = &layers->layers[i];
-        /* Only a part of what was measured before a change can be of use. */
+        /* A table measured before the machine changed is never expected to be valid as a whole. */
         bool is_whole = layer->error.status == TANDEM_OK || layer->origin == TND_LAYER_FORMER;
-        /* Nobody named the file in the working directory: that it serves must be seen. */
+        /* Nobody named the file in the working directory, so using it is logged as a warning. */
         bool is_expected = is_whole && layer->origin != TND_LAYER_WORKING;
         if (layer->serves) {
             tnd_log_line(log, is_expected ? TANDEM_LOG_INFO : TANDEM_LOG_WARN, room,
@@ -262,7 +264,7 @@ enum tandem_status tnd_table_own_path(char *out, size_t n, struct tandem_error *
                                                           : tnd_file_check_owner(out, error);
 }
 
-/* Room for a sentence before and behind it in a struct tandem_error. */
+/* Leaves room for a sentence before and after it in a struct tandem_error. */
 enum { REASON_CHARS = 150 };
 
 static const char *last_part(const char *path)
@@ -270,7 +272,7 @@ static const char *last_part(const char *path)
     return path + tnd_file_folder_length(path);
 }
 
-/* Keeps what stands at `path` and adds to `note` under which name. */
+/* Backs up the file at `path` and adds the name of the copy to `note`. */
 static enum tandem_status keep_backup(const char *path, const char *why, struct tandem_error *note,
                                       struct tandem_error *error)
 {
@@ -282,8 +284,8 @@ static enum tandem_status keep_backup(const char *path, const char *why, struct 
     return TANDEM_OK;
 }
 
-/* Reads the table at `path`; NULL when there is none, or none that can be understood, with the
- * reason in `note`. Fails when what stands there could neither be read nor kept. */
+/* Loads the table at `path`; NULL when there is none, or none that can be parsed, with the reason
+ * in `note`. Fails when the file can be neither read nor backed up. */
 static enum tandem_status read_old(const char *path, tandem_table **out_table,
                                    struct tandem_error *note, struct tandem_error *error)
 {
@@ -292,7 +294,7 @@ static enum tandem_status read_old(const char *path, tandem_table **out_table,
     if (status == TANDEM_E_FILE && note->got == ENOENT) {
         memset(note, 0, sizeof(*note));
     } else if (status == TANDEM_E_FILE || status == TANDEM_E_MEMORY || status == TANDEM_E_LIMIT ||
-               status == TANDEM_E_UNSUPPORTED_BUILD) { /* not read, so nobody knows what it is */
+               status == TANDEM_E_UNSUPPORTED_BUILD) { /* not parsed, so it may be a valid table */
         return tnd_error_set(error, status, path, note->got, note->limit,
                              "%.*s; the file is not replaced", REASON_CHARS, note->text);
     }
@@ -306,8 +308,8 @@ static bool is_empty(const char *path)
     return stat(path, &facts) == 0 && facts.st_size == 0;
 }
 
-/* What to add to: the table at `path` without what is invalid. Whatever a write would lose of the
- * file is kept aside first. */
+/* The table to add to: the one at `path` without what is invalid. Backs up whatever the write would
+ * lose. */
 static enum tandem_status read_to_extend(const char *path, const tandem_table *addition,
                                          tandem_table **out_table, struct tandem_error *note,
                                          struct tandem_error *error)
@@ -367,7 +369,7 @@ static enum tandem_status replace_file(const char *path, const tandem_table *tab
     return tandem_table_save(table, path, format, error);
 }
 
-/* Runs one of the two above under the lock. */
+/* Updates or replaces the file under its lock. */
 static enum tandem_status write_file(const char *path, const tandem_table *table, bool adds,
                                      enum tandem_table_format format, struct tandem_error *out_note,
                                      struct tandem_error *error)

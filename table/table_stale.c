@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Cells that are not to be trusted: noisy ones, and those that were found wrong while programs ran
- * and wait for the next measuring. Benchmarks nothing itself. */
+ * Cells not to be trusted: noisy ones, and those that were found wrong while programs ran and will
+ * be measured again by the next bench. */
 #include "table/table_cells.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ int tnd_table_mark_stale(struct tandem_table *table, const struct tnd_curve_key 
         return 0;
     }
     struct tnd_curve *curve = &table->curves[at];
-    int high = 0; /* first sample that is not below m */
+    int high = 0; /* index of the first sample that is not below m */
     while (high < curve->n_samples && curve->samples[high].m < m) {
         high++;
     }

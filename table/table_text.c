@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reader of the text table, version 1 (docs/table-format.md). Every number is a whole one,
- * separated by blanks; line ends mean nothing. The writer is table_text_write.c. */
+ * Parser of the text table, version 1 (docs/table-format.md). Every number is an integer, separated
+ * by blanks; line ends are only blanks. The writer is table_text_write.c. */
 #include "table/table_cells.h"
 
 #include <inttypes.h>
@@ -15,8 +15,8 @@
 struct scanner {
     const char *bytes;
     size_t n;
-    size_t at;    /* behind the last token */
-    size_t token; /* where it began */
+    size_t at;    /* after the last token */
+    size_t token; /* its beginning */
     const char *name;
     struct tandem_error *error;
 };
@@ -44,7 +44,7 @@ void tnd_table_place(const char *bytes, size_t at, int *out_line, int *out_colum
     *out_column = (int)(at - start) + 1;
 }
 
-/* "FILE:LINE:COLUMN: expected WHAT, found TOKEN" at the last token. */
+/* Returns `status` with "FILE:LINE:COLUMN: expected WHAT, found TOKEN" for the last token. */
 static enum tandem_status refuse(const struct scanner *scan, enum tandem_status status,
                                  const char *expected)
 {
@@ -68,7 +68,7 @@ static enum tandem_status refuse(const struct scanner *scan, enum tandem_status 
                          found);
 }
 
-/* Steps over the next token; TRUNCATED when there is none. */
+/* Moves to the next token; TRUNCATED when there is none. */
 static enum tandem_status next_token(struct scanner *scan, const char *expected)
 {
     while (scan->at < scan->n && is_blank(scan->bytes[scan->at])) {
@@ -105,8 +105,7 @@ static enum tandem_status read_number(struct scanner *scan, const char *expected
     int64_t value = 0;
     const char *digits = scan->bytes + scan->token;
     size_t length = scan->at - scan->token;
-    /* No leading zeros: then a number cut short never ends in a whole "0", see read_text's last
-     * check. */
+    /* No leading zeros: no number then begins with "0" but 0 itself; see read_text's last check. */
     bool valid = length <= 18 && (length == 1 || digits[0] != '0');
     for (size_t i = 0; i < length && valid; i++) {
         valid = digits[i] >= '0' && digits[i] <= '9';
@@ -143,7 +142,8 @@ static enum tandem_status read_header(struct scanner *scan, struct tandem_table 
                         &header->num_m));
     TND_TRY(read_number(scan, "a number of profiles from 1 to 64", 1, TND_TABLE_MAX_PROFILES,
                         &header->n_profiles));
-    /* Each number takes a digit and a blank: a file that cannot hold the counts is refused here. */
+    /* Each number takes at least a digit and a blank: counts that do not fit into the file are
+     * refused here. */
     int64_t numbers = 9 * header->n_profiles +
                       header->n_shapes * (2 + header->num_m * (1 + 3 * header->n_profiles));
     if (2 * numbers > (int64_t)(scan->n - scan->at) + 1) {
@@ -171,7 +171,7 @@ static enum tandem_status read_profile(struct scanner *scan, enum tandem_type ty
         if (!known) {
             return refuse(scan, TANDEM_E_FORMAT, "a backend for the COMPUTE stage, 1 to 5");
         }
-        /* A stage that is not there has no flags. */
+        /* A missing stage has no flags. */
         int64_t high = kind == TANDEM_KIND_NONE ? 0 : 1;
         const char *flag = high == 0 ? "0, since the stage does not exist" : "0 or 1";
         TND_TRY(read_number(scan, flag, 0, high, &parallel));
@@ -247,8 +247,8 @@ static bool same_times(const struct header *header, const int64_t *times, int64_
     return true;
 }
 
-/* Two profiles may have a stage in common, which then is one curve. When the file gives it two sets
- * of times, the later profile's stage becomes a stage of its own: "cpu#2". */
+/* Two profiles may share a stage, which is then one curve. If the file has different times for it,
+ * the later profile's stage becomes a stage of its own: "cpu#2". */
 static void tell_stages_apart(const struct header *header, const int64_t *times,
                               struct tandem_table *out)
 {
@@ -264,7 +264,7 @@ static void tell_stages_apart(const struct header *header, const int64_t *times,
                     other->parallel == stage->parallel && !same_times(header, times, p, q, s)) {
                     snprintf(stage->backend, sizeof(stage->backend), "%.11s#%u", base,
                              ++number % 100);
-                    q = -1; /* the new name may be taken, too */
+                    q = -1; /* the new name may be taken, too: start again */
                 }
             }
         }
@@ -295,8 +295,8 @@ static enum tandem_status add_cells(const struct header *header, enum tandem_typ
 
 static enum tandem_status read_end(struct scanner *scan)
 {
-    /* A file cut within its last number would give another table. Only behind "0" nothing can be
-     * missing, for no number begins with it. */
+    /* A file truncated within its last number would be another table. Only a final "0" is complete
+     * for certain, since no other number begins with 0. */
     bool is_zero = scan->at - scan->token == 1 && scan->bytes[scan->token] == '0';
     if (scan->at == scan->n && !is_zero) {
         return refuse(scan, TANDEM_E_TRUNCATED, "a line end behind the last number");
@@ -321,7 +321,7 @@ enum tandem_status tnd_table_read_text(const char *bytes, size_t n, const char *
     for (int64_t p = 0; p < header.n_profiles; p++) {
         TND_TRY(read_profile(&scan, type, out));
     }
-    /* The counts fit the file's size (read_header), so these products are small. */
+    /* The counts fit into the file's size (read_header), so these products are small. */
     size_t n_times = (size_t)(header.n_shapes * header.num_m * header.n_profiles * TANDEM_STAGES);
     int64_t *times = tnd_alloc(n_times * sizeof(*times));
     int64_t *m_list = tnd_alloc((size_t)header.num_m * sizeof(*m_list));

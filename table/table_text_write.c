@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Writer of the text table, version 1, and what it shares with the reader. The format holds one
- * weight type on one thread, so a table that knows more is written in part. */
+ * Writer of the text table, version 1, and what it shares with the parser. The format holds one
+ * weight type on one thread, so only that part of a table is written. */
 #include "table/table_text.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "table/product_moves.h"
 #include "table/table_cells.h"
 
-/* ---- what the format calls things ---- */
+/* ---- names in the format ---- */
 
 const char *tnd_table_text_kind(int kind)
 {
@@ -24,8 +24,8 @@ const char *tnd_table_text_kind(int kind)
     return kind >= 0 && kind < TND_TEXT_KINDS ? names[kind] : "";
 }
 
-/* Names that do not follow from the backends alone: of profiles of the library that differ from
- * others in their flags, or in who decodes the weights. Each number is backend, parallel, wait. */
+/* Names of library profiles that their backends do not determine: they differ from others in their
+ * flags, or in which stage decodes the weights. Each triple is backend, parallel, wait. */
 static const struct {
     const char *name;
     uint8_t stages[TANDEM_STAGES][3];
@@ -51,8 +51,8 @@ static const char *name_by_flags(const struct tnd_table_profile *profile)
     return NULL;
 }
 
-/* Profiles of version 1 have no names, and their stages no tasks: both follow from the backends, by
- * the original's only ways of computing a product. */
+/* Profiles of version 1 have neither names nor tasks: both follow from the backends, since the
+ * original program had only these profiles. */
 void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profile)
 {
     struct tnd_table_stage *init = &profile->stage[TANDEM_STAGE_INIT];
@@ -70,18 +70,18 @@ void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profil
     bool quantized = on_cpu && tandem_type_is_quantized(type);
     init->task = quantized ? TANDEM_TASK_QUANTIZE_X : TANDEM_TASK_DEQUANTIZE_W;
     compute->task = quantized ? TANDEM_TASK_MUL_MAT_Q : TANDEM_TASK_MUL_MAT_F32;
-    /* The library has no such profiles of weights that are F32 or I32. */
+    /* For F32 and I32 weights the library has no such profiles. */
     bool has_them = type != TANDEM_TYPE_F32 && type != TANDEM_TYPE_I32;
     const char *known = has_them ? name_by_flags(profile) : NULL;
     if (known != NULL) {
         snprintf(profile->name, sizeof(profile->name), "%s", known);
-    } else if (compute->kind == TANDEM_KIND_CUDA) { /* the original's library was cuBLAS */
+    } else if (compute->kind == TANDEM_KIND_CUDA) { /* the original program used cuBLAS */
         snprintf(profile->name, sizeof(profile->name), "%s+cublas", first);
     } else if (init->kind != compute->kind) {
         snprintf(profile->name, sizeof(profile->name), "%s+%s", first, second);
     } else if (init->kind == TANDEM_KIND_CLBLAST) {
-        /* CLBlast has no such kernel: the original dequantised with OpenCL under the same number.
-         * */
+        /* CLBlast cannot dequantise: the original program used OpenCL for it, under the same
+         * number. */
         snprintf(profile->name, sizeof(profile->name), "opencl+clblast");
     } else {
         snprintf(profile->name, sizeof(profile->name), "%s", second);
@@ -94,9 +94,9 @@ struct selection {
     const struct tandem_table *table;
     enum tandem_type type;
     int n_profiles;
-    const struct tnd_table_profile *profiles[TND_TABLE_MAX_PROFILES]; /* a row of the file each */
-    /* whose times stand in the row: the profile's, or those of "cpu-packed" or "cpu-amx" where
-     * these are faster as a whole */
+    const struct tnd_table_profile *profiles[TND_TABLE_MAX_PROFILES]; /* one row of the file each */
+    /* the profile whose times the row gets: its own, or "cpu-packed" or "cpu-amx" if that is faster
+     * in total */
     const struct tnd_table_profile *times_of[TND_TABLE_MAX_PROFILES];
     int n_shapes;
     int64_t (*shapes)[2];
@@ -147,8 +147,8 @@ static bool uses_packed(const struct tnd_table_profile *profile)
     return uses;
 }
 
-/* Whether `packed` differs from `profile` in its tasks alone, which the format does not hold:
- * "cpu-packed" would be read as a second "cpu". */
+/* Whether `packed` differs from `profile` only in its tasks, which the format lacks: "cpu-packed"
+ * would be read as a second "cpu". */
 static bool is_packed_form(const struct tnd_table_profile *packed,
                            const struct tnd_table_profile *profile)
 {
@@ -190,13 +190,14 @@ static void choose_shape(struct selection *chosen, const int64_t shape[2])
     }
 }
 
-/* The format knows no other operation. */
+/* The format has no other operation. */
 static bool is_product(const struct tnd_curve_key *key)
 {
     return strcmp(key->op, "mul_mat") == 0;
 }
 
-/* Shapes in the order of the file that the table came from, then the others as they are sorted. */
+/* Chooses the shapes in the order of the file that the table came from, then the others in sorted
+ * order. */
 static void choose_shapes(struct selection *chosen)
 {
     const struct tandem_table *table = chosen->table;
@@ -222,7 +223,7 @@ static bool is_measured_everywhere(const struct selection *chosen,
     return everywhere;
 }
 
-/* Profiles get a row each. */
+/* Gives each profile a row. */
 static void choose_profiles(struct selection *chosen)
 {
     const struct tandem_table *table = chosen->table;
@@ -265,7 +266,7 @@ static bool everywhere_at(const struct selection *chosen, int64_t m)
     return true;
 }
 
-/* The M of the first curve that all others have, too. */
+/* Chooses the M of the first curve that all other curves have, too. */
 static enum tandem_status choose_m(struct selection *chosen)
 {
     const struct tnd_curve *curve =
@@ -292,7 +293,7 @@ static bool has_type(const struct tandem_table *table, enum tandem_type type)
     return false;
 }
 
-/* The type that the text header named goes first: reading and writing keeps it. */
+/* The type that the text header named, if it is there, so that reading and writing keeps it. */
 static enum tandem_type first_type(const struct tandem_table *table)
 {
     enum tandem_type type;
@@ -309,7 +310,7 @@ static enum tandem_type first_type(const struct tandem_table *table)
 
 /* ---- printing ---- */
 
-/* A word of the header: never empty, no blanks. */
+/* Prints a word of the header: never empty, no blanks. */
 static void print_word(struct tnd_text *text, const char *word, const char *otherwise)
 {
     tnd_text_add_char(text, ' ');
@@ -327,7 +328,7 @@ static void print_upper(struct tnd_text *text, const char *word, const char *oth
     }
 }
 
-/* Greatest step of which every M is a multiple; the file's own as long as that is true of it. */
+/* Greatest common step of all M; the file's own step as long as it divides them. */
 static int64_t step_of(const struct selection *chosen)
 {
     int64_t step = chosen->table->m_step;
@@ -342,8 +343,8 @@ static int64_t step_of(const struct selection *chosen)
     return step;
 }
 
-/* A stage as the file lists it. FINALIZE of a device that leaves its result in memory of its own is
- * there even when the profile does not list it. */
+/* The stage as the file has it. A device that leaves its result in its own memory has a FINALIZE
+ * even if the profile does not. */
 static const struct tnd_table_stage *
 stage_in_text(const struct selection *chosen, const struct tnd_table_profile *profile, int which)
 {
@@ -395,8 +396,8 @@ static double move_us(const struct tandem_table *table, const struct tnd_product
     return curve != NULL && move->bytes > 0 ? tnd_transfer_line(curve, move->bytes) : 0;
 }
 
-/* What a stage moves at M, 0 where that is in its time: operands belong to COMPUTE, fetching the
- * result is FINALIZE. */
+/* Time of a stage's transfers at M, 0 where they are part of its time: operands count for COMPUTE;
+ * fetching the result is FINALIZE. */
 static double moves_us(const struct selection *chosen, const struct tnd_table_profile *profile,
                        const int64_t shape[2], int64_t m, int which)
 {
@@ -413,7 +414,7 @@ static double moves_us(const struct selection *chosen, const struct tnd_table_pr
            move_us(table, &moves.x);
 }
 
-/* Times of a profile at M; false when one of its stages was not measured there. What is fetched
+/* Times of a profile at M; false when one of its stages was not measured there. Fetching the result
  * from a device has no curve of its own. */
 static bool times_at(const struct selection *chosen, const struct tnd_table_profile *profile,
                      const int64_t shape[2], int64_t m, double out_us[TANDEM_STAGES])
@@ -445,7 +446,7 @@ static void print_row(struct tnd_text *text, const struct selection *chosen, con
     tnd_text_add_char(text, '\n');
 }
 
-/* Time of all cells that are written; infinite where some have none. */
+/* Total time of all written cells; infinite if one is missing. */
 static double all_us(const struct selection *chosen, const struct tnd_table_profile *profile)
 {
     double sum_us = 0;
@@ -468,8 +469,8 @@ static bool shares_row(const struct selection *chosen, const struct tnd_table_pr
     return fits_format(packed) && is_packed_form(packed, chosen->profiles[row]);
 }
 
-/* A row has the times of one profile: those with packed weights share the row that looks like
- * theirs, and the fastest one has it for all shapes and M. */
+/* A row has the times of one profile: profiles with packed weights share a row with the one that
+ * looks the same, and the fastest in total fills it for all shapes and M. */
 static void choose_times(struct selection *chosen)
 {
     const struct tandem_table *table = chosen->table;
@@ -499,7 +500,7 @@ static void print_all(struct tnd_text *text, const struct selection *chosen)
     }
 }
 
-/* What is written of the table, as far as memory allows; `out` is freed by free_selection. */
+/* Selects what is written, which needs memory; `out` is freed by free_selection. */
 static enum tandem_status select_all(const struct tandem_table *table, enum tandem_type type,
                                      struct selection *out)
 {

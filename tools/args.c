@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reading options. Every mistake gets one line on stderr that says what was found and what is
+ * Parsing options. Every mistake prints one line to stderr: what was found and what was
  * expected. */
 #include "tools/args.h"
 
@@ -15,14 +15,14 @@
 
 const char *args_program = "mulmat-tune";
 
-enum { ARGS_NONE = -2 }; /* beside the results of args_parse: not read yet */
+enum { ARGS_NONE = -2 }; /* returned besides the results of args_parse: not parsed yet */
 
-/* A word of the command line that is an option, taken apart. */
+/* An option of the command line, split into its parts. */
 struct word {
     const char *text;
     const char *name;
     size_t name_length;
-    const char *value; /* behind '=', or NULL */
+    const char *value; /* after '=', or NULL */
 };
 
 static int wrong(const struct args_command *command, const char *format, ...)
@@ -57,7 +57,7 @@ static int first_name(const char *name)
     return (int)strcspn(name, "|");
 }
 
-/* An option as help and messages show it. */
+/* An option as printed in help and messages. */
 struct spelled {
     char text[48];
 };
@@ -189,7 +189,7 @@ static const struct args_option *find_option(const struct args_command *command,
     return NULL;
 }
 
-/* Reads the option at argv[*at] and steps over its value. */
+/* Parses the option at argv[*at] and moves past its value. */
 static int read_option(const struct args_command *command, const struct word *word, int argc,
                        char **argv, int *at)
 {
@@ -217,7 +217,7 @@ static int read_option(const struct args_command *command, const struct word *wo
     return read_value(command, option, value);
 }
 
-/* The options of every command. */
+/* The options that every command has. */
 static int read_common(const struct args_command *command, const struct word *word)
 {
     if (is_called(word, "help|h")) {
@@ -261,7 +261,7 @@ int args_parse(const struct args_command *command, int argc, char **argv, const 
         }
     }
     if (n_operands < command->min_operands) {
-        const char *missing = command->operands; /* the first word that nothing stands for */
+        const char *missing = command->operands; /* the first operand that is missing */
         for (int i = 0; i < n_operands && strchr(missing, ' ') != NULL; i++) {
             missing = strchr(missing, ' ') + 1;
         }
@@ -284,7 +284,7 @@ int args_code(int result)
     return result == ARGS_HELP ? 0 : result;
 }
 
-/* Words, broken so that they fit a terminal. Later lines begin at column `indent`. */
+/* Prints words, wrapped to fit a terminal. Continuation lines begin at column `indent`. */
 static void print_words(const char *text, int column, int indent)
 {
     enum { WIDTH = 79 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Options of a tool's commands: --m-step 8 or --m-step=8. One dash instead of two and '_' instead
- * of '-' are taken, too: the published options of mulmat-tune are spelled so. */
+ * Options of a tool's commands: --m-step 8 or --m-step=8. A single dash and '_' instead of '-' are
+ * accepted, too: the published options of mulmat-tune are spelled that way. */
 #ifndef TND_TOOLS_ARGS_H
 #define TND_TOOLS_ARGS_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** How the tool is called in messages. */
+/** Name of the tool in messages. */
 extern const char *args_program;
 
 enum { ARGS_LIST_MAX = 256 };
@@ -19,7 +19,7 @@ enum args_kind {
     ARGS_INT,    /* int64_t within [low, high] */
     ARGS_NUMBER, /* double within [low, high] */
     ARGS_INTS,   /* struct args_ints: N[,N..], each within [low, high] */
-    ARGS_STRINGS /* struct args_strings: given as often as there are strings */
+    ARGS_STRINGS /* struct args_strings: may be repeated */
 };
 
 struct args_ints {
@@ -32,7 +32,7 @@ struct args_strings {
     const char *values[ARGS_LIST_MAX]; /* borrowed from argv */
 };
 
-/* One option. `out` keeps its value when the option is not given: set the default before. */
+/* One option. `out` keeps its value when the option is not given, so set the default before. */
 struct args_option {
     const char *name; /* "m-step"; "type|t": two names */
     enum args_kind kind;
@@ -45,7 +45,7 @@ struct args_option {
 struct args_command {
     const char *name;     /* "analyze" */
     const char *operands; /* "FILE" or "" */
-    const char *what;     /* a sentence */
+    const char *what;     /* a sentence for the help */
     const struct args_option *options;
     int n_options;
     int min_operands, max_operands;
@@ -54,22 +54,21 @@ struct args_command {
 /* Results of args_parse. */
 enum { ARGS_OK = 0, ARGS_HELP = -1, ARGS_WRONG = 2 };
 
-/** Reads argv[1..]: options into their `out`, other words into `operands` (max_operands entries).
- *  ARGS_HELP after --help and --version, which were printed: exit with 0. --quiet and --verbose set
- *  tnd_say_level. ARGS_WRONG: stderr says
- *  what is wrong, exit with 2. */
+/** Parses argv[1..]: options into their `out`, other words into `operands` (max_operands entries).
+ * --quiet and --verbose set tnd_say_level. Returns ARGS_OK; ARGS_HELP after printing --help or
+ * --version: exit with 0; ARGS_WRONG after a message on stderr: exit with 2. */
 int args_parse(const struct args_command *command, int argc, char **argv, const char **operands,
                int *out_n_operands);
 
-/** Reads N[,N..], each within [low, high]; false for anything else. */
+/** Parses N[,N..], each within [low, high]; false for anything else. */
 bool args_read_ints(const char *text, double low, double high, struct args_ints *out);
 
-/** In parentheses, what may be meant by an option that `command` does not have: its most similar
- *  one, or what stands for an option of llama.cpp; "" where neither is known. In args_hint.c. */
+/** Writes, in parentheses, what an option that `command` does not have may mean: its most similar
+ * option, or the counterpart of an option of llama.cpp; "" without either. In args_hint.c. */
 void args_hint(const struct args_command *command, const char *name, size_t length, char *out,
                size_t capacity);
 
-/** The exit code of a result that is not ARGS_OK. */
+/** The exit code for a result that is not ARGS_OK. */
 int args_code(int result);
 
 /** Prints the help of a command to stdout. */

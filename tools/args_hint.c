@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * What somebody may have meant by an option that a command does not have. */
+ * Suggestions for an option that a command does not have. */
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/args.h"
 
-enum { LONGEST = 32 }; /* of words that are compared; in bytes */
+enum { LONGEST = 32 }; /* longest words to compare, in bytes */
 
-/* llama.cpp's options, the option that stands for each here (NULL: none), and what it is. */
+/* Options of llama.cpp, their counterparts here (NULL: none), and their meanings. */
 static const struct {
     const char *names, *option, *meaning;
 } elsewhere[] = {
@@ -43,7 +43,7 @@ static int distance(const char *a, int n_a, const char *b, int n_b)
     return row[n_b];
 }
 
-/* The option whose first name differs least: by two letters, and fewer than half, at most; or
+/* The option whose first name is nearest: at most two edits, and fewer than half of the letters; or
  * NULL. */
 static const char *nearest(const struct args_command *command, const char *name, int length,
                            int *out_length)

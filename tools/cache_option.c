@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which type of keys and values the command line asks for. */
+ * The type of keys and values asked for on the command line. */
 #include "tools/cache_option.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include "base/cgroup.h"
 #include "base/tnd_status.h"
 
-/* What is free when the weights are in memory, at least 1; 0: unknown. Pages of mapped files count
- * as free until they are read. */
+/* Memory left once the weights are loaded, at least 1; 0: unknown. Pages of mapped files count as
+ * free until they are read. */
 static int64_t memory_beside(const tandem_model *model)
 {
     double bytes = tnd_memory_available("/proc", "/sys/fs/cgroup");

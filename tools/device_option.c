@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The options --device, for all kinds of backends that list devices, and --plugin. Knows no kind by
- * its name. */
+ * The options --device, for all kinds of backends that list devices, and --plugin. Contains no name
+ * of a kind. */
 #include "tools/device_option.h"
 
 #include <stdarg.h>
@@ -28,9 +28,9 @@ static enum tandem_status fail(struct tandem_error *error, enum tandem_status st
     return status;
 }
 
-static char plugins[4096]; /* of the command line, with ';' between */
+static char plugins[4096]; /* of the command line, separated by ';' */
 
-/* False when there is no more space for them: the option then stays, and is refused as unknown. */
+/* False when there is no room left: the option stays in argv and is refused as unknown. */
 static bool add_plugin(const char *spec)
 {
     const size_t n = strlen(plugins);
@@ -60,7 +60,7 @@ int tnd_plugin_option_take(int argc, char **argv)
 
 /* ---- which device a profile needs ---- */
 
-/* False for one that needs none, or is unknown. */
+/* False for a profile that needs no device, or is unknown. */
 static bool device_of_profile(const char *name, struct tnd_profile *out)
 {
     return name != NULL && tnd_profiles_find(tnd_profiles_built_in(), name, out) &&
@@ -80,7 +80,7 @@ static void need(struct tnd_device_option *option, const char *kind, int index)
     }
 }
 
-/* A backend that is named may take a CPU. Libraries stay open beside it. */
+/* A backend that is named explicitly may use a CPU. Libraries stay open beside it. */
 static void name_backends(struct tnd_device_option *option, const struct tnd_profile *profile)
 {
     int last = tnd_device_index(profile->api->name, profile->device, strlen(profile->device));
@@ -108,14 +108,14 @@ static void need_profile(struct tnd_device_option *option, const struct tnd_prof
 
 /* ---- selectors ---- */
 
-/* The devices of this machine; none where nothing lists them. */
+/* The devices of this machine; empty without a kind that lists any. */
 struct listed {
     struct tandem_device_info devices[MAX_LISTED];
     int n;
 };
 
-/* Kind of the device that a selector means, the first that lists devices when it means none: that
- * kind says what is wrong. An index among all devices becomes one among those of the kind. */
+/* Kind of the device that a selector means; when it means none, the first kind that lists devices,
+ * which reports the error. Turns an index among all devices into one within the kind. */
 static const char *kind_of(const struct listed *listed, const char *selector, long *io_index)
 {
     const char *first = NULL;
@@ -136,7 +136,7 @@ static const char *kind_of(const struct listed *listed, const char *selector, lo
     return first;
 }
 
-/* The settings of one device of the kind `kind`; false when they are too long. */
+/* Adds the settings of one device of `kind`; false when they are too long. */
 static bool add_setting(struct tnd_device_option *option, const char *kind, int index,
                         const char *value)
 {
@@ -148,7 +148,7 @@ static bool add_setting(struct tnd_device_option *option, const char *kind, int 
     return (size_t)length < sizeof(option->settings) - n;
 }
 
-/* Devices of the kind among those that are needed so far. */
+/* Number of needed devices of this kind so far. */
 static int count_needed(const struct tnd_device_option *option, const char *kind)
 {
     int n = 0;
@@ -177,7 +177,8 @@ static bool add_selector(struct tnd_device_option *option, const struct listed *
     return add_setting(option, kind, nth, value);
 }
 
-/* Nothing but the chosen devices is opened: of each kind the one behind the last chosen is none. */
+/* Opens only the chosen devices: of each kind, the device after the last chosen one is set to
+ * "none". */
 static bool end_settings(struct tnd_device_option *option)
 {
     bool fits = true;
@@ -212,7 +213,7 @@ static enum tandem_status choose_devices(const char *device, struct tnd_device_o
     bool is_valid = true;
     if (strcmp(device, "none") != 0) {
         struct listed *listed = calloc(1, sizeof(*listed));
-        struct tandem_error told; /* opening says it better */
+        struct tandem_error told; /* opening it reports the error better */
         if (listed == NULL) {
             return fail(error, TANDEM_E_MEMORY, "no memory for the list of devices");
         }
@@ -259,7 +260,7 @@ enum tandem_status tnd_device_option_apply(const char *device, const char *profi
     return TANDEM_OK;
 }
 
-/* ---- whether they are there ---- */
+/* ---- checking that they are open ---- */
 
 static bool is_open(const tandem_runtime *runtime, const char *backend)
 {
@@ -271,7 +272,7 @@ static bool is_open(const tandem_runtime *runtime, const char *backend)
     return false;
 }
 
-/* Why a device is not open, as its first profile says it. */
+/* The reason why a device is not open, from its first profile. */
 static void find_reason(const tandem_runtime *runtime, const char *device, char *out, size_t bytes)
 {
     struct tandem_profile_info profiles[TND_MAX_PROFILES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The option --device, alike in all tools: from the command line to the options of a runtime. */
+ * The option --device of all tools: from the command line to the options of a runtime. */
 #ifndef TND_DEVICE_OPTION_H
 #define TND_DEVICE_OPTION_H
 
@@ -8,7 +8,7 @@
 
 #define TND_DEVICE_OPTION_HELP "device: index or part of its name, several as A,B; none"
 
-/** Memory that the options point into, and what the check needs. */
+/** Memory that the runtime options point into, and what the check needs. */
 struct tnd_device_option {
     char settings[2048];
     char backends[256];
@@ -16,28 +16,27 @@ struct tnd_device_option {
     int n_needed;
 };
 
-/** Sets backends, and adds to the settings that `options` has; of a key that both give the device's
- *  counts. `device`: "1", "geforce", "0,1" for several devices, in the order in
- *  which tandem_devices lists them, "none", or NULL: GPUs that are there. A CPU is used as device
- *  when `device` names it, or when `profile` (may be NULL) needs a device. Errors: ARGUMENT,
- *  MEMORY. */
+/** Sets backends and appends to the settings in `options`; where both set a key, the device's value
+ * wins. `device`: "1", "geforce", "0,1" for several devices, in the order of tandem_devices,
+ * "none", or NULL: all GPUs. A CPU is used as a device when `device` names it, or when `profile`
+ * (may be NULL) needs a device. Errors: ARGUMENT, MEMORY. */
 enum tandem_status tnd_device_option_apply(const char *device, const char *profile,
                                            struct tnd_device_option *memory,
                                            struct tandem_runtime_options *options,
                                            struct tandem_error *error);
 
-/** Takes each "--plugin FILE" and "--plugin=FILE" out of the arguments; the runtimes of all
- *  commands load them (plugins of struct tandem_runtime_options). Returns the new count. */
+/** Removes each "--plugin FILE" and "--plugin=FILE" from the arguments; the runtimes of all
+ * commands load these plugins (plugins of struct tandem_runtime_options). Returns the new count. */
 int tnd_plugin_option_take(int argc, char **argv);
 #define TND_PLUGIN_OPTION_HELP                                                                     \
     "--plugin FILE.so[:key=value,..] loads a backend from a shared library"
 
-/** NOT_FOUND, with the reason, when a device that was asked for is not open. */
+/** NOT_FOUND, with the reason, when a requested device is not open. */
 enum tandem_status tnd_device_option_check(const struct tnd_device_option *option,
                                            const tandem_runtime *runtime,
                                            struct tandem_error *error);
 
-/** Whether a profile, by its name, works on a device that is chosen so. */
+/** Whether a profile, by its name, runs on a device that this option selects. */
 bool tnd_device_option_has_profile(const char *profile);
 
 #endif

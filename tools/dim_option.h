@@ -6,8 +6,8 @@
 #include "tandem/onnx_nets.h"
 #include "tools/args.h"
 
-/** "NAME=N" words. What was read before a failure is freed with tnd_dim_option_free, too. Errors:
- *  ARGUMENT, MEMORY. */
+/** Parses "NAME=N" words. Free `dims` with tnd_dim_option_free, also after a failure. Errors:
+ * ARGUMENT, MEMORY. */
 enum tandem_status tnd_dim_option_read(const struct args_strings *words,
                                        struct tandem_onnx_dim dims[ARGS_LIST_MAX],
                                        struct tandem_error *error);

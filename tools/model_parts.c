@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Models part by part: each part's values decide what the next one is. */
+ * Running models part by part: the values of each part determine the next one. */
 #include "tools/model_parts.h"
 
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "graph/net_public.h"
 
-/* ---- made-up values ---- */
+/* ---- generated inputs ---- */
 
 static enum tandem_status make_input(const struct tnd_onnx_value *value,
                                      const struct tandem_onnx_dim *dims, int n_dims,

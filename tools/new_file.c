@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Whether a file may be written. */
+ * Checks whether an output file may be written. */
 #include "tools/new_file.h"
 
 #include "base/file.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Adding up stage times by operation. Preparing a matrix product counts as mul_mat too; fetching
- * results from devices, FINALIZE, has a row of its own. */
+ * Adding up stage times by operation. Preparing a matrix product counts as mul_mat too; FINALIZE,
+ * which fetches results from devices, has a row of its own. */
 #include "tools/op_split.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "ggml-like/work.h"
 
-/* What a node is called: nodes of nets by their own operation. */
+/* The row of a node: nodes of nets by their own operation. */
 static void name_of(const tandem_tensor *node, enum tandem_stage stage, char *out, size_t n)
 {
     const struct tnd_work *work = tnd_work_of(node);

@@ -8,7 +8,7 @@
 #include "tandem/runtime.h"
 
 struct tnd_op_time {
-    char name[64]; /* "mul_mat", "attention", ...; of nets: "conv", "fused", ... */
+    char name[64]; /* "mul_mat", "attention", ...; in nets: "conv", "fused", ... */
     double us;
 };
 
@@ -18,13 +18,13 @@ struct tnd_op_split {
     double total_us;
 };
 
-/** For tandem_compute_options.timed; `user` is a struct tnd_op_split that began as zeros. */
+/** For tandem_compute_options.timed; `user` is a struct tnd_op_split that was zeroed before. */
 void tnd_op_split_add(void *user, const tandem_tensor *node, enum tandem_stage stage, double us);
-/** One line: "mul_mat 83.1 %, attention 11.1 %, ...", the largest first. */
+/** Prints one line: "mul_mat 83.1 %, attention 11.1 %, ...", largest first. */
 void tnd_op_split_print(const struct tnd_op_split *split);
 
-/** Names the nodes of a graph that reference kernels compute, a line each, and how many there are;
- *  prints nothing where there are none. */
+/** Prints the nodes of a graph that run on reference kernels, one per line, and their number;
+ * nothing if there are none. */
 void tnd_op_split_print_slow(const tandem_graph *graph, FILE *out);
 
 #endif

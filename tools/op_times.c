@@ -24,7 +24,7 @@ static void predict(struct tnd_op_times *times, const tandem_tensor *node, doubl
     }
 }
 
-/* Plans for several devices have spans, transfers among them; others a time a stage. */
+/* Plans for several devices predict spans, transfers included; others one time per stage. */
 void tnd_op_times_predict(void *user, const tandem_graph *graph, tandem_plan *plan)
 {
     const int n_spans = tandem_plan_span_count(plan);

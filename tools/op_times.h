@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What operations took, beside what their plans predicted. */
+ * Measured times of operations, beside those that their plans predicted. */
 #ifndef TND_OP_TIMES_H
 #define TND_OP_TIMES_H
 
@@ -9,22 +9,22 @@
 
 /* Sums over computations. */
 struct tnd_op_time_sum {
-    double us; /* of all stages, moving data included */
+    double us; /* of all stages, transfers included */
     int64_t n; /* nodes that were computed */
     double predicted_us;
-    int64_t n_predicted; /* nodes for which the plan knew a time */
+    int64_t n_predicted; /* nodes with a predicted time */
 };
 
 struct tnd_op_times {
     struct tnd_op_time_sum ops[TANDEM_OP_COUNT]; /* by enum tandem_op */
 };
 
-/** For tandem_compute_options.timed; `user` is a struct tnd_op_times that began as zeros. */
+/** For tandem_compute_options.timed; `user` is a struct tnd_op_times that was zeroed before. */
 void tnd_op_times_add(void *user, const tandem_tensor *node, enum tandem_stage stage, double us);
-/** For tandem_session_options.adjust: takes what the plan predicts for each
- *  node, changes nothing. */
+/** For tandem_session_options.adjust: adds the plan's prediction for each node; does not change the
+ * plan. */
 void tnd_op_times_predict(void *user, const tandem_graph *graph, tandem_plan *plan);
-/** A line an operation that was computed; nothing where nothing was. */
+/** Prints one line per operation that was computed; nothing if there was none. */
 void tnd_op_times_print(const struct tnd_op_times *times, FILE *out);
 
 #endif

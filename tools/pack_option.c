@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The plan of one generated token names the weights; those of experts are read as they are needed,
- * unless a cache is to hold them. */
+ * Weights are found in the plan of one generated token; those of experts are packed when they are
+ * first read, unless a cache file is to hold them. */
 #include "tools/pack_option.h"
 
 #include <stdio.h>
@@ -33,9 +33,9 @@ enum tandem_status tnd_pack_option_apply(const char *folder, struct tnd_pack_opt
     return TANDEM_OK;
 }
 
-/* What is drawn on a terminal. */
+/* The progress bar on a terminal. */
 struct progress {
-    double shown; /* seconds, when it was drawn last */
+    double shown; /* time of the last update, in seconds */
     bool is_drawn;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * How the vectors of a text's tokens become one. */
+ * How the vectors of a text's tokens are combined into one. */
 #include "tools/pooling_option.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A child process between two pipes. Its group is killed at the end in every case, so that nothing
- * of it goes on. */
+ * A child process with two pipes. Its process group is killed at the end in any case, so that none
+ * of its children survive. */
 #include "tools/run_program.h"
 
 #include <errno.h>
@@ -46,13 +46,13 @@ static void close_all(struct child *child)
     }
 }
 
-/* In the child: never returns. */
+/* Runs the program in the child; never returns. */
 static void become(struct child *child, char *const argv[])
 {
     const int null = open("/dev/null", O_RDONLY);
     (void)setpgid(0, 0);
 #ifdef __linux__
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* Ctrl-C ends us, and does not reach its group */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* Ctrl-C kills only our own group */
 #endif
     if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
         dup2(child->pipe[OUT][1], STDOUT_FILENO) >= 0 &&
@@ -86,13 +86,13 @@ static enum tandem_status start(struct child *child, char *const argv[], struct 
         return tnd_error_set(error, TANDEM_E_FILE, argv[0], errno, 0, "%.200s: fork: %s", argv[0],
                              strerror(errno));
     }
-    (void)setpgid(child->id, child->id); /* whoever is first: else a kill could come too early */
+    (void)setpgid(child->id, child->id); /* in both processes: an early kill must find the group */
     close_end(&child->pipe[OUT][1]);
     close_end(&child->pipe[ERR][1]);
     return TANDEM_OK;
 }
 
-/* Keeps the end of what is said, without what a terminal would act on. */
+/* Keeps the end of stderr, without control characters. */
 static void keep_said(char *said, const char *bytes, size_t n)
 {
     size_t length = strlen(said);
@@ -106,7 +106,7 @@ static void keep_said(char *said, const char *bytes, size_t n)
     }
 }
 
-/* What one pipe has. */
+/* Reads what one pipe has. */
 static void take(struct child *child, int which, struct tnd_run_result *out)
 {
     char bytes[4096];
@@ -146,8 +146,8 @@ static void listen_to(struct child *child, uint64_t end_ns, struct tnd_run_resul
     }
 }
 
-/* The end of a child that closed its output: it still has the rest of its time to exit. The group
- * is killed while the child is not yet waited for, so that its number is still its own. */
+/* Waits for a child that closed its output: it has the rest of its time to exit. Kills the group
+ * before the child is reaped, so that its process number cannot be reused. */
 static int end_of(const struct child *child, uint64_t end_ns, struct tnd_run_result *out)
 {
     int status = 0;

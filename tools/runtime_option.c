@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A runtime goes on with its other tables, or the rule, when a file is missing. Who names a file
- * wants that one: it is read before the runtime is opened, which would only note that it cannot. */
+ * A runtime ignores a table file that is missing and uses its other tables, or the rule. But a user
+ * who names a file wants that one, so it is loaded before the runtime is opened, and errors are
+ * reported. */
 #include "tools/runtime_option.h"
 
 #include <string.h>

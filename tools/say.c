@@ -22,7 +22,7 @@ void tnd_say(const char *format, ...)
     }
 }
 
-/* Remembers a note; true where it was said before. */
+/* Stores a note; true if it was printed before. */
 static bool is_said(const char *text)
 {
     static char said[MAX_SAID][SAID_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A stream between stdio and the descriptors 1 and 2. Knows nothing of what passes. */
+ * A filter between stdio and descriptors 1 and 2. */
 #include "tools/terminal.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 
 struct output {
     int fd;
-    bool passes;   /* bytes as they are */
-    char begun[4]; /* of a UTF-8 character whose end comes later */
+    bool passes;   /* pass bytes unchanged */
+    char begun[4]; /* of an incomplete UTF-8 character */
     size_t n_begun;
 };
 
@@ -32,7 +32,7 @@ static bool write_out(int fd, const char *bytes, size_t n)
     return true;
 }
 
-/* The visible form of one character at `text`; newlines and tabs as they are. */
+/* The visible form of the character at `text`; newlines and tabs stay. */
 static size_t next(const char *text, size_t n, char out[TND_VISIBLE_MAX], size_t *out_n)
 {
     if (text[0] != '\n' && text[0] != '\t') {
@@ -43,7 +43,7 @@ static size_t next(const char *text, size_t n, char out[TND_VISIBLE_MAX], size_t
     return 1;
 }
 
-/* For fopencookie: 0 is failure. */
+/* A write function of fopencookie: 0 is failure. */
 static ssize_t put(void *cookie, const char *bytes, size_t n)
 {
     struct output *output = cookie;
@@ -65,7 +65,7 @@ static ssize_t put(void *cookie, const char *bytes, size_t n)
             taken = next(in + at, n_in - at, out + n_out, &n_shown);
             n_out += taken > 0 ? n_shown : 0;
         }
-        if (at < n_in) { /* its end is in the next piece */
+        if (at < n_in) { /* continued in the next piece */
             output->n_begun = n_in - at;
             memcpy(output->begun, in + at, output->n_begun);
         }

@@ -14,7 +14,8 @@
 #include "tools/device_option.h"
 #include "tools/terminal.h"
 
-/* A result that could not be written is none, and so is one of zeros in place of weights. */
+/* Turns success into failure if the output could not be written, or if zeros were read in place of
+ * a damaged file. */
 static int finish(const struct tnd_tool *tool, int code)
 {
     struct tandem_error error = {0};
@@ -41,7 +42,7 @@ static int list_commands(const struct tnd_tool *tool)
     return 0;
 }
 
-/* Whether a word is `name`, or an option of that name, or `letter` behind one dash. */
+/* Whether a word is `name`, an option of that name, or `letter` after one dash. */
 static bool asks_for(const char *word, const char *name, char letter)
 {
     const bool is_option = word[0] == '-';
@@ -80,10 +81,10 @@ static int run_command(const struct tnd_tool *tool, int argc, char **argv)
 
 int tnd_tool_main(const struct tnd_tool *tool, int argc, char **argv)
 {
-    (void)signal(SIGXFSZ, SIG_IGN); /* a file over `ulimit -f` is an error of write, not the end */
+    (void)signal(SIGXFSZ, SIG_IGN); /* exceeding `ulimit -f` is then a write error */
     tnd_terminal_begin();
     args_program = tool->name;
-    (void)tandem_guard_mapped_files(NULL); /* without it a cut file ends the process, as ever */
+    (void)tandem_guard_mapped_files(NULL); /* else a truncated file kills the process */
     argc = tnd_plugin_option_take(argc, argv);
     return finish(tool, run_command(tool, argc, argv));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * In place of base/mapped.c: files are read in place of being mapped (posix.c), so nothing that
- * happens to them later is met. */
+ * In place of base/mapped.c: on Windows files are read instead of mapped (posix.c), so later
+ * changes of a file do not matter. */
 #include "base/tnd_mapped.h"
 
 int64_t tnd_mapped_changed_ns(const struct stat *info)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The functions of tnd_windows.h, by those of Windows. Source of what they must do: the pages of
- * POSIX.1-2017 and of Linux of the same names. */
+ * The functions of tnd_windows.h, implemented with those of Windows. Source of their contracts: the
+ * pages of the same names of POSIX.1-2017 and Linux. */
 #include <stdio.h>
 
 #include "base/windows/tnd_windows.h"
@@ -12,7 +12,7 @@
 #undef clock_nanosleep
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
-#define RtlGenRandom SystemFunction036 /* (the name under which advapi32 has it) */
+#define RtlGenRandom SystemFunction036 /* (its exported name in advapi32) */
 BOOLEAN NTAPI RtlGenRandom(PVOID out, ULONG n);
 
 /* ---- files ---- */
@@ -150,7 +150,7 @@ int flock(int fd, int what)
     const HANDLE file = (HANDLE)_get_osfhandle(fd);
     const DWORD flags = ((what & LOCK_EX) != 0 ? LOCKFILE_EXCLUSIVE_LOCK : 0) |
                         ((what & LOCK_NB) != 0 ? LOCKFILE_FAIL_IMMEDIATELY : 0);
-    /* Far behind the text in it, which others read while it is locked. */
+    /* A byte far beyond the file's text, so that others can read the text while it is locked. */
     whole.OffsetHigh = 1;
     if ((what & LOCK_UN) != 0 ? UnlockFileEx(file, 0, 1, 0, &whole)
                               : LockFileEx(file, flags, 0, 1, 0, &whole)) {
@@ -170,7 +170,7 @@ locale_t newlocale(int mask, const char *name, locale_t base)
     return 1;
 }
 
-/* Two states a thread: "C", and what it had before. */
+/* Two states per thread: "C", and the previous one. */
 locale_t uselocale(locale_t locale)
 {
     static _Thread_local char before[64];
@@ -236,7 +236,7 @@ char *mkdtemp(char *name)
 
 /* ---- memory ---- */
 
-/* Stands right in front of an aligned piece. */
+/* Lies directly before an aligned block. */
 struct piece {
     void *memory;
     size_t bytes;
@@ -285,7 +285,7 @@ void tnd_windows_free(void *memory)
     }
 }
 
-/* A file that is mapped could be neither replaced nor removed here, so it is read. */
+/* Windows can neither replace nor remove a mapped file, so the file is read. */
 static bool read_file(int fd, void *out, size_t bytes)
 {
     for (size_t n = 0; n < bytes;) {
@@ -358,7 +358,7 @@ long sysconf(int name)
     case _SC_NPROCESSORS_CONF:
         return (long)system.dwNumberOfProcessors;
     default:
-        return -1; /* caches: the rooms have sizes of their own for what nobody tells */
+        return -1; /* cache sizes: callers have defaults for unknown ones */
     }
 }
 
@@ -400,7 +400,7 @@ static int64_t ns_of(const struct timespec *time)
     return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-/* Sleeps in whole milliseconds, and yields for what is left. */
+/* Sleeps in whole milliseconds and yields for the rest. */
 int tnd_windows_nanosleep(clockid_t clock, int flags, const struct timespec *until,
                           struct timespec *rest)
 {

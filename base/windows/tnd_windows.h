@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * What Windows with MinGW lacks of POSIX and Linux, as far as the rooms up to tune/ use it. The
  * cross build (mk/mingw.mk) includes this file before all others, and makes empty headers for those
- * that the system lacks, so the rooms need no word about Windows. Advice that Windows cannot
- * take (pages, policies, priorities) is refused as Linux refuses it. */
+ * that the system lacks, so the rooms need no code for Windows. Hints that Windows does not support
+ * (pages, policies, priorities) fail as Linux fails them. */
 #ifndef TND_WINDOWS_H
 #define TND_WINDOWS_H
 
-#define tell tnd_windows_tell /* (a name that we use too) */
+#define tell tnd_windows_tell /* (the name is used in our sources too) */
 #include <fcntl.h>
 #include <io.h>
 #undef tell
@@ -33,14 +33,14 @@
 #define O_NONBLOCK     0
 #define O_NOFOLLOW     0
 #define O_DIRECTORY    0
-#define O_TMPFILE      0x40000000 /* refused */
+#define O_TMPFILE      0x40000000 /* always refused */
 #define F_SETFL        4
 #define S_ISSOCK(mode) ((void)(mode), 0)
 #undef S_ISLNK
 #define S_ISLNK(mode) ((void)(mode), 0)
 #undef S_ISVTX
 #undef S_IWOTH
-#define S_IWOTH 0 /* rights of others are told by other means than a mode */
+#define S_IWOTH 0 /* Windows keeps the rights of others in ACLs, not in the mode */
 #define S_ISVTX 0
 #ifndef EWOULDBLOCK
 #define EWOULDBLOCK EAGAIN
@@ -58,10 +58,10 @@ ssize_t pread(int fd, void *out, size_t n, off_t at);
 ssize_t pwrite(int fd, const void *from, size_t n, off_t at);
 int tnd_windows_mkdir(const char *path, int mode);
 #define mkdir tnd_windows_mkdir
-/* Replaces what is there, as POSIX says. */
+/* Replaces an existing file, as POSIX requires. */
 int tnd_windows_rename(const char *from, const char *to);
 #define rename tnd_windows_rename
-/* No folder is opened, no file is nameless: what removes others' left-overs finds nothing. */
+/* Always fails, so that removing stale temporary files finds none. */
 DIR *fdopendir(int fd);
 int fstatat(int fd, const char *name, struct stat *out, int flags);
 int unlinkat(int fd, const char *name, int flags);
@@ -75,7 +75,7 @@ const char *tnd_windows_program(void);
 
 /* ---- texts ---- */
 
-typedef int locale_t; /* 1: "C"; 0: what the thread had before */
+typedef int locale_t; /* 1: "C"; 0: the thread's previous one */
 #define LC_ALL_MASK 0
 locale_t newlocale(int mask, const char *name, locale_t base);
 locale_t uselocale(locale_t locale);
@@ -84,13 +84,13 @@ char *tnd_windows_strerror(int reason, char *out, size_t n);
 char *secure_getenv(const char *name);
 int setenv(const char *name, const char *value, int replaces);
 int unsetenv(const char *name);
-ssize_t readlink(const char *path, char *out, size_t n); /* refused */
+ssize_t readlink(const char *path, char *out, size_t n); /* always refused */
 char *mkdtemp(char *name);
 double tnd_windows_strtod(const char *text, char **end, locale_t locale);
 #define strtod_l            tnd_windows_strtod
 #define gmtime_r(time, out) (gmtime_s(out, time) == 0 ? (out) : NULL)
 
-/* ---- memory: aligned pieces, with a free of their own (mk/mingw.mk) ---- */
+/* ---- memory: aligned blocks, with their own free (mk/mingw.mk) ---- */
 
 int posix_memalign(void **out, size_t alignment, size_t bytes);
 size_t malloc_usable_size(void *memory);
@@ -133,18 +133,18 @@ int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t *set)
 #ifndef TIMER_ABSTIME
 #define TIMER_ABSTIME 1
 #endif
-/* winpthreads sleeps by the clock of the day alone. Until a time of the monotonic clock. */
+/* Sleeps until a time of the monotonic clock; winpthreads can sleep only by the wall clock. */
 int tnd_windows_nanosleep(clockid_t clock, int flags, const struct timespec *until,
                           struct timespec *rest);
 #define clock_nanosleep tnd_windows_nanosleep
 
 /* ---- threads ---- */
 
-/* winpthreads waits by the clock of the day alone; the house waits by the monotonic one. */
+/* Waits until a time of the monotonic clock; winpthreads can wait only by the wall clock. */
 int tnd_windows_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
                           const struct timespec *until);
 #define pthread_cond_timedwait tnd_windows_timedwait
-/* No thread gets signals of others. */
+/* There are no signals to block. */
 #define sigset_t               uint64_t
 #define SIG_SETMASK            2
 #ifndef SIGBUS
@@ -254,7 +254,7 @@ static inline int setpriority(int which, id_t who, int nice)
     return -1;
 }
 
-/* ---- advice to Linux alone: sys/prctl.h ---- */
+/* ---- hints for Linux only: sys/prctl.h ---- */
 
 #define PR_SET_TIMERSLACK 29
 static inline int prctl(int what, ...)
@@ -276,7 +276,7 @@ void *dlopen(const char *name, int flags);
 void *dlsym(void *library, const char *name);
 int dlclose(void *library);
 char *dlerror(void);
-/* Not told: 0. */
+/* Always 0: unknown. */
 int dladdr(const void *address, Dl_info *out);
 
 #endif

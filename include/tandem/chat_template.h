@@ -11,14 +11,14 @@
 
 TANDEM_BEGIN_C
 
-/** Opaque. A template that was parsed. Never changed, so that any number of threads may use it. */
+/** Opaque. A parsed template. Never changed, so that any number of threads may use it. */
 typedef struct tandem_chat_template tandem_chat_template;
 
-/** Parses `n` bytes of a template; `name` (may be NULL) is for messages. Whatever the language has
- *  and this library does not understand is refused here, with its line: other templates that are
- *  included, arguments that are unpacked, filters and tests that do not exist (behind a condition
- *  they fail when they are reached). The caller owns the template. Any thread. Errors: ARGUMENT,
- *  FORMAT, UNSUPPORTED_BUILD, LIMIT (more than 1 MiB, nested too deep), MEMORY. */
+/** Parses `n` bytes of a template; `name` (may be NULL) is for messages. Unsupported parts of the
+ * language are refused here, with their line: including other templates, unpacking arguments,
+ * unknown filters and tests (inside a condition these fail when they are reached). The caller owns
+ * the template. Any thread. Errors: ARGUMENT, FORMAT, UNSUPPORTED_BUILD, LIMIT (more than 1 MiB,
+ * nested too deep), MEMORY. */
 TANDEM_API enum tandem_status tandem_chat_template_parse(const char *text, size_t n,
                                                          const char *name,
                                                          tandem_chat_template **out_template,
@@ -40,7 +40,7 @@ TANDEM_API enum tandem_status tandem_chat_template_of_source(const tandem_source
 TANDEM_API void tandem_chat_template_free(tandem_chat_template *chat_template);
 
 /** Name of the i-th template that comes with the library ("llama-2", "llama-3", "mistral-instruct",
- *  "chatml", "plain"); NULL behind the last. Never fails. Any thread. */
+ * "chatml", "plain"); NULL after the last. Never fails. Any thread. */
 TANDEM_API const char *tandem_chat_template_name(int i);
 /** The template's text, borrowed, and its length in bytes (`out_n` may be NULL). Never fails. Any
  *  thread. */
@@ -52,8 +52,8 @@ struct tandem_rendered {
     size_t size; /**< sizeof(struct tandem_rendered); 0 is an error */
     char *text;  /**< UTF-8, terminated */
     size_t n;    /**< bytes, without the zero */
-    /** {n}: 0 where the template has written this byte, 1 where it came with the variables. A
-     *  control token counts only where all of its bytes are the template's. */
+    /** {n}: 0 where the byte is from the template, 1 where it is from the variables. A control
+     * token counts only if all of its bytes are from the template. */
     unsigned char *from_variables;
 };
 #define TANDEM_RENDERED_INIT                                                                       \
@@ -61,14 +61,14 @@ struct tandem_rendered {
         sizeof(struct tandem_rendered), NULL, 0, NULL                                              \
     }
 /** Evaluates the template. `variables` is a JSON object of n bytes, whose members are the
- *  template's variables: "messages" (a list of objects with "role" and "content"), "tools",
- *  "add_generation_prompt" (true: the answer of the assistant follows), "enable_thinking",
- *  "documents" and whatever else the template asks for; the order of members is kept. "tools" and
- *  "documents" are none unless they are given. `tokenizer` (may be NULL) gives bos_token, eos_token
- *  and the like. `now`: seconds since 1970 for strftime_now; 0: the clock. Any thread. Errors:
- *  ARGUMENT (also: the template refuses the conversation by raise_exception; the message has its
- *  words), ABI, FORMAT (no JSON; an operation that Python refuses, too), UNSUPPORTED_BUILD, LIMIT
- *  (steps, depth, 64 MiB of text), MEMORY. */
+ * template's variables: "messages" (a list of objects with "role" and "content"), "tools",
+ * "add_generation_prompt" (true: the answer of the assistant follows), "enable_thinking",
+ * "documents" and whatever else the template uses; the order of members is kept. "tools" and
+ * "documents" are none unless they are given. `tokenizer` (may be NULL) defines bos_token,
+ * eos_token and the like. `now`: seconds since 1970 for strftime_now; 0: the clock. Any thread.
+ * Errors: ARGUMENT (also: the template refuses the conversation by raise_exception; the message has
+ * its words), ABI, FORMAT (not JSON; also an operation that Python refuses), UNSUPPORTED_BUILD,
+ * LIMIT (steps, depth, 64 MiB of text), MEMORY. */
 TANDEM_API enum tandem_status
 tandem_chat_template_render(const tandem_chat_template *chat_template, const char *variables,
                             size_t n, const tandem_tokenizer *tokenizer, int64_t now,
@@ -76,11 +76,10 @@ tandem_chat_template_render(const tandem_chat_template *chat_template, const cha
 /** Frees text and marks; the structure can be used again. NULL is allowed. Never fails. One thread
  *  at a time. */
 TANDEM_API void tandem_rendered_free(struct tandem_rendered *rendered);
-/** The tokens of a rendered conversation. Control tokens that the template has written become
- *  single tokens; what came with the variables is text, whatever it spells. The beginning token
- *  stands in front if the tokenizer wants it and the template has not written it. Writes at most
- *  `capacity` ids and stores the number of all in `out_n`. Any thread. Errors: as
- *  tandem_tokenizer_encode, and ABI. */
+/** The tokens of a rendered conversation. Control tokens from the template become single tokens;
+ * text from the variables stays text, whatever it spells. The beginning token is prepended if the
+ * tokenizer wants it and the template has not written it. Writes at most `capacity` ids and stores
+ * the number of all in `out_n`. Any thread. Errors: as tandem_tokenizer_encode, and ABI. */
 TANDEM_API enum tandem_status tandem_rendered_encode(const tandem_tokenizer *tokenizer,
                                                      const struct tandem_rendered *rendered,
                                                      int32_t *out_ids, size_t capacity,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * room: formats
  *
- * Where models come from: a source is a set of named tensors and of named values, whatever the file
- * format. Tensors and keys have the names of the GGUF convention ("blk.0.attn_q.weight",
+ * Model files: a source is a set of named tensors and named values, whatever the file format.
+ * Tensors and keys have the names of the GGUF convention ("blk.0.attn_q.weight",
  * "llama.embedding_length"), see docs/formats.md. */
 #ifndef TANDEM_FORMATS_H
 #define TANDEM_FORMATS_H
@@ -21,7 +21,7 @@ struct tandem_source_tensor {
     enum tandem_type type;       /**< of the values in the file */
     int n_dims;                  /**< 1 to 4 */
     int64_t ne[TANDEM_MAX_DIMS]; /**< extents, fastest first; missing ones are 1 */
-    const void *data;            /**< borrowed from the source: mapped file or its memory */
+    const void *data;            /**< borrowed from the source: its mapped file or its memory */
     size_t bytes;                /**< of `data`; dense */
 };
 
@@ -35,15 +35,15 @@ struct tandem_source_options {
         sizeof(struct tandem_source_options), false                                                \
     }
 
-/** Opens a model file, whose format is told from its contents. The file is mapped and its tensors
- *  are borrowed from the mapping; tandem/mapped.h says what becomes of a process when the file is
- *  cut short meanwhile. `options` may be NULL. The caller owns the source. Any thread. Errors:
- *  ARGUMENT, ABI, FILE, FORMAT, TRUNCATED, UNSUPPORTED_BUILD, MEMORY, LIMIT. */
+/** Opens a model file, whose format is detected from its contents. The file is mapped and its
+ * tensors are borrowed from the mapping; see tandem/mapped.h for what happens when the file is
+ * truncated meanwhile. `options` may be NULL. The caller owns the source. Any thread. Errors:
+ * ARGUMENT, ABI, FILE, FORMAT, TRUNCATED, UNSUPPORTED_BUILD, MEMORY, LIMIT. */
 TANDEM_API enum tandem_status tandem_source_open_with(const char *path,
                                                       const struct tandem_source_options *options,
                                                       tandem_source **out_source,
                                                       struct tandem_error *error);
-/** The same without options. Any thread. Errors: as above. */
+/** tandem_source_open_with without options. Any thread. Errors: as above. */
 TANDEM_API enum tandem_status tandem_source_open(const char *path, tandem_source **out_source,
                                                  struct tandem_error *error);
 /** Closes a source. Tensors that borrow from it must be gone. NULL is allowed. Never fails. One
@@ -52,28 +52,28 @@ TANDEM_API void tandem_source_close(tandem_source *source);
 
 /** Shape of a llama for tandem_source_synthesize. */
 struct tandem_llama_shape {
-    size_t size;        /**< sizeof(struct tandem_llama_shape) */
-    int64_t dim;        /**< values of a token's state */
-    int64_t hidden;     /**< values inside a feed-forward block */
-    int64_t layers;     /**< transformer blocks */
-    int64_t heads;      /**< of queries; divides dim */
-    int64_t kv_heads;   /**< of keys and values; divides heads */
-    int64_t vocabulary; /**< tokens */
-    int64_t context;    /**< positions */
-    int64_t experts;    /**< of each feed-forward block, of which `hidden` is the width; 0: none */
-    int64_t experts_used; /**< by a token; 1 to experts */
+    size_t size;          /**< sizeof(struct tandem_llama_shape) */
+    int64_t dim;          /**< values of a token's state */
+    int64_t hidden;       /**< values inside a feed-forward block */
+    int64_t layers;       /**< transformer blocks */
+    int64_t heads;        /**< of queries; divides dim */
+    int64_t kv_heads;     /**< of keys and values; divides heads */
+    int64_t vocabulary;   /**< tokens */
+    int64_t context;      /**< positions */
+    int64_t experts;      /**< experts per feed-forward block, each `hidden` wide; 0: none */
+    int64_t experts_used; /**< per token; 1 to experts */
     int64_t head_size;    /**< of attention; 0: dim / heads */
 };
 /** A llama with seeded random weights of the given type, made in memory; no file. Tensors whose
- *  rows do not fit the type's blocks, and the norms, are F32. The same seed gives the same bytes.
- *  The caller owns the source. Any thread. Errors: ABI, ARGUMENT, TYPE, OVERFLOW, MEMORY. */
+ * rows do not fit the type's blocks, and the norms, are F32. Deterministic in the seed. The caller
+ * owns the source. Any thread. Errors: ABI, ARGUMENT, TYPE, OVERFLOW, MEMORY. */
 TANDEM_API enum tandem_status tandem_source_synthesize(const struct tandem_llama_shape *shape,
                                                        enum tandem_type type, uint64_t seed,
                                                        tandem_source **out_source,
                                                        struct tandem_error *error);
 /** Copies a source with its weight matrices converted to `type` where rows fit its blocks (others
- *  stay as they are). The caller owns the new source, which borrows nothing of the first. Any
- *  thread. Errors: ARGUMENT, TYPE, OVERFLOW, MEMORY. */
+ * stay as they are). The caller owns the new source, which borrows nothing from the first one. Any
+ * thread. Errors: ARGUMENT, TYPE, OVERFLOW, MEMORY. */
 TANDEM_API enum tandem_status tandem_source_convert(const tandem_source *source,
                                                     enum tandem_type type,
                                                     tandem_source **out_source,
@@ -99,7 +99,7 @@ TANDEM_API bool tandem_source_text(const tandem_source *source, const char *key,
 
 /* ---- what a model is ---- */
 
-/** What a feed-forward block applies to its gate. Numbers are pinned. */
+/** The activation of the gate in a feed-forward block. Numbers are pinned. */
 enum tandem_activation {
     TANDEM_ACTIVATION_SILU = 0,
     TANDEM_ACTIVATION_GELU = 1,       /**< with the error function, tandem_gelu_erf */
@@ -108,8 +108,8 @@ enum tandem_activation {
     TANDEM_ACTIVATION_RELU = 4,
     TANDEM_ACTIVATION_RELU2 = 5,  /**< relu(a)^2, So et al. 2021 */
     TANDEM_ACTIVATION_LINEAR = 6, /**< a itself */
-    /** With the gate a at most 7 and the other half b between -7 and 7: a sigmoid(1.702 a) (b + 1),
-     *  as the model card of gpt-oss and its reference code have it. */
+    /** With the gate a clamped to at most 7 and the other half b to [-7, 7]: a sigmoid(1.702 a) (b
+     * + 1), as in the model card of gpt-oss and its reference code. */
     TANDEM_ACTIVATION_CLAMPED = 7
 };
 
@@ -117,7 +117,7 @@ enum tandem_activation {
 enum tandem_norm_kind {
     TANDEM_LLAMA_RMS_NORM = 0, /**< by the mean square, tandem_rms_norm */
     TANDEM_LLAMA_LAYER_NORM =
-        1 /**< by mean and variance, tandem_norm; with a bias where there is one */
+        1 /**< by mean and variance, tandem_norm; with a bias if the model has one */
 };
 
 /** How a router turns its scores into weights of experts; numbers are pinned. */
@@ -136,18 +136,18 @@ enum tandem_rope_scaling {
     TANDEM_ROPE_LONGROPE = 3
 };
 
-/** How the vectors of a text's tokens become the vector of the text; numbers are pinned, and those
- *  of llama.cpp. */
+/** How the embeddings of a text's tokens are combined into one; numbers are pinned, and equal to
+ * those of llama.cpp. */
 enum tandem_pooling {
-    TANDEM_POOLING_NONE = 0, /**< the file does not say: decoders take the last token's */
+    TANDEM_POOLING_NONE = 0, /**< not in the file: decoders take the last token's */
     TANDEM_POOLING_MEAN = 1,
     TANDEM_POOLING_CLS = 2,  /**< the first token's */
     TANDEM_POOLING_LAST = 3, /**< the last token's */
-    TANDEM_POOLING_RANK = 4  /**< scores, by a classifier of the first token's */
+    TANDEM_POOLING_RANK = 4  /**< scores, by a classifier on the first token's */
 };
 
-/** The numbers that describe a model: what the papers call hyper-parameters. Only read: the library
- *  fills them, later versions append members, and `size` says how many there are. */
+/** The hyper-parameters of a model. Read-only: the library fills them in, later versions append
+ * members, and `size` is the size of this version. */
 struct tandem_hparams {
     size_t size;              /**< of this structure */
     const char *architecture; /**< "llama", "gemma3", ...: docs/architectures.md lists them */
@@ -161,10 +161,10 @@ struct tandem_hparams {
     int64_t kv_dim;           /**< kv_heads * head_size */
     int64_t vocabulary;       /**< tokens that the model knows */
     int64_t context;          /**< positions that the model was trained for */
-    int64_t window;  /**< a token sees this many tokens, itself included; 0: all before it. Of an
-                          encoder: it sees window / 2 tokens on both sides */
+    int64_t window;  /**< a token sees this many tokens, itself included; 0: all before it. In an
+                      * encoder: window / 2 tokens on both sides */
     float norm_eps;  /**< added to the mean square, or to the variance, in norms */
-    bool has_biases; /**< of q, k and v: the architecture promises them */
+    bool has_biases; /**< on q, k and v; the architecture always has them */
     enum tandem_type weight_type; /**< of the first layer's matrix of queries; others may differ */
     enum tandem_activation activation;
     /** {layers}, borrowed from the source: 0 where a layer has no window; NULL: all have it. */
@@ -174,7 +174,7 @@ struct tandem_hparams {
     float freq_base;
     float freq_scale;
     double rope_factor; /**< of llama 3 and YaRN: see tandem_hparams_divisors; 0: none */
-    double rope_low;    /**< llama 3: waves; YaRN: first and last pair that is slowed in part */
+    double rope_low;    /**< llama 3: wavelengths; YaRN: first and last pair slowed in part */
     double rope_high;
     double rope_original;    /**< context before the scaling */
     int64_t experts;         /**< of each feed-forward block; 0: the block is no mixture */
@@ -183,64 +183,63 @@ struct tandem_hparams {
     int64_t shared_hidden;   /**< width of the expert that every token uses; 0: there is none */
     bool has_normed_experts; /**< weights of the experts of a token add up to 1 */
     enum tandem_rope_scaling rope_scaling; /**< those that differ from pair to pair */
-    float rope_magnitude; /**< rotated queries and keys are multiplied by it; 1: they are not */
+    float rope_magnitude;                  /**< factor of rotated queries and keys; 1: none */
     enum tandem_norm_kind norm;
     bool is_parallel;      /**< attention and feed-forward network read the same x, and add to it */
     bool norms_after_rope; /**< queries and keys are normalised after rotation */
     bool is_rotated_in_windows; /**< only layers with a window rotate */
-    int64_t window_period;  /**< every so many layers one has no window, the last of them; 0: see
-                                `windowed` */
-    int64_t rope_period;    /**< every so many layers the last one does not rotate; 0: all do */
-    const uint8_t *rotated; /**< {layers}, borrowed from the source: 0: does not rotate; NULL */
-    float window_freq_base; /**< of layers with a window, unscaled; 0: as the other layers */
-    float embedding_scale;  /**< embeddings are multiplied by it; 1: they are not */
-    float residual_scale;   /**< the output of each block is multiplied by it */
-    float logit_scale;      /**< logits are multiplied by it */
-    float attention_scale;  /**< of scores; 0: 1 / sqrt(head_size) */
-    float attention_cap;    /**< scores s become cap tanh(s / cap); 0: they stay */
-    float logit_cap;        /**< the same of logits */
+    int64_t window_period;      /**< of so many layers, the last has no window; 0: see `windowed` */
+    int64_t rope_period;        /**< of so many layers, the last does not rotate; 0: all do */
+    const uint8_t *rotated;     /**< {layers}, borrowed from the source: 0: does not rotate; NULL */
+    float window_freq_base;     /**< for layers with a window, unscaled; 0: as the other layers */
+    float embedding_scale;      /**< factor of embeddings; 1: none */
+    float residual_scale;       /**< factor of each block's output */
+    float logit_scale;          /**< factor of logits */
+    float attention_scale;      /**< factor of scores; 0: 1 / sqrt(head_size) */
+    float attention_cap;        /**< scores s become cap tanh(s / cap); 0: unchanged */
+    float logit_cap;            /**< the same for logits */
     enum tandem_router router;
-    float expert_scale;   /**< the weights of the chosen experts are multiplied by it */
-    int64_t dense_layers; /**< the first layers of a mixture that have no experts */
+    float expert_scale;   /**< factor of the chosen experts' weights */
+    int64_t dense_layers; /**< leading layers of a mixture that have no experts */
     bool has_sinks;       /**< attention sinks: one more score a head, without a value */
-    bool is_encoder;      /**< attention looks both ways; a text is one batch and has no logits */
+    bool is_encoder;      /**< bidirectional attention; a text is one batch and has no logits */
     enum tandem_pooling pooling;
     int64_t token_types; /**< token types (first and second text); 0: the model has none */
-    int64_t labels;      /**< scores of a reranker for one text; 0: the model is no reranker */
-    /** Latent attention (DeepSeek-AI 2024, arXiv:2405.04434): width of the vector that keys and
-     *  values are made of, and of that of the queries; 0: they are made of x. */
+    int64_t labels;      /**< scores of a reranker for one text; 0: not a reranker */
+    /** Latent attention (DeepSeek-AI 2024, arXiv:2405.04434): width of the vector from which keys
+     * and values are computed, and of that for the queries; 0: computed from x. */
     int64_t kv_latent, q_latent;
-    int64_t value_size; /**< of a head's value; head_size but in latent attention */
-    /** Experts are chosen in the best groups only; 0: in all. */
+    int64_t value_size; /**< of a head's value; differs from head_size only in latent attention */
+    /** Experts are chosen only in the best groups; 0: in all. */
     int64_t expert_groups, expert_groups_used;
-    int64_t nextn_layers; /**< behind `layers`, that predict ahead; 0: none */
-    bool has_wide_first;  /**< of window_period layers the first one has no window, not the last */
+    int64_t nextn_layers; /**< after `layers`, for predicting ahead; 0: none */
+    bool has_wide_first;  /**< of window_period layers, the first has no window, not the last */
     bool is_first_bare;   /**< attention of the first layer reads x without a norm */
-    bool scores_mean;     /**< a reranker scores the mean of a text's vectors, not the first one */
+    bool scores_mean;     /**< a reranker scores the mean of a text's embeddings, not the first */
 };
 
-/** Reads the numbers of a model of an architecture in docs/architectures.md and checks all that the
- *  source says of it: each number, whether they fit together, and for each tensor that it is known,
- *  there, and has the extents that the numbers imply. Whoever computes with a source or converts it
- *  begins here. No weight is read. Any thread. Errors: FORMAT (another architecture, or numbers
- *  that do not fit together), NOT_FOUND (a tensor or a number), SHAPE, TYPE, UNSUPPORTED_BUILD (a
- *  tensor, a key or a scaling of rope that this version does not compute), ARGUMENT. */
+/** Reads the numbers of a model of an architecture in docs/architectures.md and checks the source
+ * completely: each number, whether they are consistent, and for each tensor that it is known,
+ * present, and has the extents that the numbers imply. Call it before computing with a source or
+ * converting it. Reads no weights. Any thread. Errors: FORMAT (another architecture, or numbers
+ * that do not fit together), NOT_FOUND (a tensor or a number), SHAPE, TYPE, UNSUPPORTED_BUILD (a
+ * tensor, a key or a scaling of rope that this version does not compute), ARGUMENT. */
 TANDEM_API enum tandem_status tandem_source_hparams(const tandem_source *source,
                                                     struct tandem_hparams *out_hparams,
                                                     struct tandem_error *error);
 /** Scaling of rope as the divisor of each pair's angle, n_rot / 2 values. Llama 3 (Llama 3.1 model
- *  card): waves longer than original / low are slowed by the factor, those shorter than original /
- *  high are not, those between in part. YaRN (Peng et al. 2023, arXiv:2309.00071): pairs from
- *  rope_high on are slowed, those up to rope_low are not. All 1 for others (LongRoPE's divisors are
- *  tensors of the source). Never fails. Any thread. */
+ * card): wavelengths longer than original / low are slowed by the factor, those shorter than
+ * original / high are not, those between partly. YaRN (Peng et al. 2023, arXiv:2309.00071): pairs
+ * from rope_high on are slowed, those up to rope_low are not. All 1 for others (LongRoPE's divisors
+ * are tensors of the source). Never fails. Any thread. */
 TANDEM_API void tandem_hparams_divisors(const struct tandem_hparams *hparams, float *out);
 
-/** A number that tells models apart: of names, types, extents and contents of all tensors and of
- *  all values but `general.*` and chat templates. Two files with the same one compute the same; a
- *  merge, another quantisation or one changed byte of a weight give another one. It finds
- *  accidents, and is no signature. All weights are read, unless digests of the file are kept from
- *  an earlier time (docs/formats.md, "Packed weights"). Any thread. Errors: FILE (a part of a
- *  mapped file was gone), ARGUMENT. */
+/** A number that identifies a model: a digest of names, types, extents and contents of all tensors
+ * and of all values but `general.*` and chat templates. Two files with the same identity compute
+ * the same; a merge, another quantisation or one changed byte of a weight changes it. It detects
+ * accidents, and is no signature. Reads all weights, unless digests of the file are stored from an
+ * earlier time (docs/formats.md, "Packed weights"). Any thread. Errors: FILE (part of a mapped file
+ * is gone), ARGUMENT. */
 TANDEM_API enum tandem_status tandem_source_identity(const tandem_source *source,
                                                      uint64_t *out_identity,
                                                      struct tandem_error *error);
@@ -250,7 +249,7 @@ TANDEM_API enum tandem_status tandem_source_identity(const tandem_source *source
 /** Kind of a value; numbers are pinned. */
 enum tandem_value_kind {
     TANDEM_VALUE_INTEGER, /**< booleans too */
-    TANDEM_VALUE_NUMBER,  /**< with a fraction */
+    TANDEM_VALUE_NUMBER,  /**< floating point */
     TANDEM_VALUE_TEXT,    /**< UTF-8, as the file has it */
     TANDEM_VALUE_ARRAY    /**< a list, see struct tandem_array */
 };
@@ -258,15 +257,16 @@ enum tandem_value_kind {
 /** A list of values of one kind, such as the tokens of a vocabulary. Its contents are borrowed from
  *  the source. The layout is fixed for good. */
 struct tandem_array {
-    enum tandem_value_kind kind; /**< of the items; ARRAY: lists, which are not looked into */
+    enum tandem_value_kind kind; /**< of the items; ARRAY: nested lists, which are not accessible */
     int64_t count;               /**< items */
     const void *items;           /**< for the functions below */
 };
 /** A list by key. Never fails: false when there is none, and `out` is untouched. Any thread. */
 TANDEM_API bool tandem_source_array(const tandem_source *source, const char *key,
                                     struct tandem_array *out);
-/** Item `i`. Never fail: false outside and for another kind. A number may be asked of integers too.
- *  A text is not terminated and may hold any byte; `out_bytes` is its length. O(1). Any thread. */
+/** Item `i`. Never fail: false outside and for another kind. tandem_array_number accepts integers
+ * too. A text is not terminated and may hold any byte; `out_bytes` is its length. O(1). Any
+ * thread. */
 TANDEM_API bool tandem_array_integer(const struct tandem_array *array, int64_t i, int64_t *out);
 TANDEM_API bool tandem_array_number(const struct tandem_array *array, int64_t i, double *out);
 TANDEM_API bool tandem_array_text(const struct tandem_array *array, int64_t i, const char **out,
@@ -294,15 +294,15 @@ TANDEM_API bool tandem_source_value_at(const tandem_source *source, int i,
 /** Options of tandem_source_save_gguf. */
 struct tandem_save_options {
     size_t size;           /**< sizeof(struct tandem_save_options); 0 is an error */
-    bool converts;         /**< whether matrices become `type` where their rows fit its blocks */
+    bool converts;         /**< convert matrices to `type` where their rows fit its blocks */
     enum tandem_type type; /**< of matrices, when `converts` */
-    int threads;           /**< that convert; 0: one for each CPU that this process may use */
+    int threads;           /**< for converting; 0: one for each CPU that this process may use */
     /** Called on the caller's thread after each piece; returning false ends with CANCELLED. NULL:
-     *  none. */
+     * none. */
     bool (*progress)(void *user, const char *tensor, int64_t done_bytes, int64_t all_bytes);
-    void *user; /**< handed to `progress` */
-    /** Name of a mix of types as llama.cpp lays it out ("q4_k_m"), in place of `type`; NULL: none.
-     *  Borrowed during the call. */
+    void *user; /**< passed to `progress` */
+    /** Name of a mix of types as defined by llama.cpp ("q4_k_m"), in place of `type`; NULL: none.
+     * Borrowed during the call. */
     const char *mix;
     /** Path of an importance matrix of llama.cpp, GGUF or older; NULL: none. Types below 3 bits
      *  (IQ2_XXS, IQ2_XS, IQ2_S, IQ1_S, IQ1_M) need one, but for embeddings and the output. */
@@ -313,12 +313,12 @@ struct tandem_save_options {
         sizeof(struct tandem_save_options), false, TANDEM_TYPE_F32, 0, NULL, NULL, NULL, NULL      \
     }
 
-/** Writes a GGUF file (version 3): tensors, values and lists. The file appears at once when it is
- *  complete; nothing is left of a failed try. The rows of attn_q and attn_k of a source whose rope
- *  pairs are halves (models of Hugging Face) are reordered as that convention wants it for the
- *  architecture llama. `options` may be NULL. Any thread. Errors: ARGUMENT, FILE, MEMORY, OVERFLOW,
- *  TYPE, CANCELLED; NOT_FOUND (no such mix), those of tandem_source_hparams (a mix); FORMAT and
- *  TRUNCATED (importance). */
+/** Writes a GGUF file (version 3): tensors, values and lists. The file appears atomically when it
+ * is complete; a failure leaves no file. The rows of attn_q and attn_k of a source whose rope pairs
+ * are halves (models of Hugging Face) are reordered as the GGUF convention for the architecture
+ * llama requires. `options` may be NULL. Any thread. Errors: ARGUMENT, FILE, MEMORY, OVERFLOW,
+ * TYPE, CANCELLED; NOT_FOUND (no such mix), those of tandem_source_hparams (a mix); FORMAT and
+ * TRUNCATED (importance). */
 TANDEM_API enum tandem_status tandem_source_save_gguf(const tandem_source *source, const char *path,
                                                       const struct tandem_save_options *options,
                                                       struct tandem_error *error);

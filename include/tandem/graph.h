@@ -13,8 +13,8 @@ TANDEM_BEGIN_C
 
 /** Owned by its context: there is no call that frees a graph. */
 typedef struct tandem_graph tandem_graph;
-/** Chooses how operations of nets become nodes: that of a runtime knows measured times
- *  (tandem_runtime_chooser). */
+/** Chooses how operations of nets become nodes: the chooser of a runtime uses measured times
+ * (tandem_runtime_chooser). */
 typedef struct tandem_chooser tandem_chooser;
 
 /** An empty graph in `context`, which owns it. One thread at a time per context. Errors: returns
@@ -22,12 +22,12 @@ typedef struct tandem_chooser tandem_chooser;
 TANDEM_API tandem_graph *tandem_graph_new(tandem_context *context);
 
 /** Adds `result` and everything it needs that is not in the graph yet, operands before users, in
- *  the order in which they were built. `result` becomes an output: it gets memory of its own in the
- *  context and keeps its values until the next computation. Nodes run in the order in which they
- *  were built, whatever the order of adding: what is built behind a cpy into a cache sees the
- *  copied values. One thread at a time per context. Errors: recorded in the context, for
- *  tandem_graph_finish to return: ARGUMENT (`result` is NULL, or belongs to another context or
- *  graph), STATE (finished already). */
+ * the order in which they were built. `result` becomes an output: it gets memory of its own in the
+ * context and keeps its values until the next computation. Nodes run in the order in which they
+ * were built, whatever the order of adding: what is built after a cpy into a cache sees the copied
+ * values. One thread at a time per context. Errors: recorded in the context, for
+ * tandem_graph_finish to return: ARGUMENT (`result` is NULL, or belongs to another context or
+ * graph), STATE (finished already). */
 TANDEM_API void tandem_graph_add(tandem_graph *graph, tandem_tensor *result);
 
 /** Functions of the graph (tandem_custom) do more than compute, as those that send messages: a
@@ -49,26 +49,26 @@ TANDEM_API enum tandem_status tandem_graph_finish(tandem_graph *graph, struct ta
 TANDEM_API int tandem_graph_node_count(const tandem_graph *graph);
 TANDEM_API tandem_tensor *tandem_graph_node(const tandem_graph *graph, int i);
 
-/** What planning the memory of a graph has saved. */
+/** Memory of a graph, and what sharing it saved. */
 struct tandem_memory_report {
     size_t size;          /**< sizeof(struct tandem_memory_report) */
     size_t planned_bytes; /**< bytes that intermediate results share */
     size_t sum_bytes;     /**< bytes they would take without sharing */
-    size_t output_bytes;  /**< bytes of outputs, which have memory of their own */
+    size_t output_bytes;  /**< bytes of outputs, which are not shared */
     int n_results;        /**< intermediate results */
 };
 #define TANDEM_MEMORY_REPORT_INIT                                                                  \
     {                                                                                              \
         sizeof(struct tandem_memory_report), 0, 0, 0, 0                                            \
     }
-/** Memory of a finished graph, into a structure whose size is set. Any thread. Errors: ARGUMENT
- *  (NULL), STATE (not finished), ABI (no size). */
+/** Memory use of a finished graph; `size` of the structure must be set. Any thread. Errors:
+ * ARGUMENT (NULL), STATE (not finished), ABI (no size). */
 TANDEM_API enum tandem_status tandem_graph_memory(const tandem_graph *graph,
                                                   struct tandem_memory_report *out_report);
 
-/** Prints one line a node: index, operation, name, type, shape, memory, operands (docs/graphs.md
- *  explains them). Any thread while the graph does not change. Errors: ARGUMENT (NULL), STATE (not
- *  finished), FILE (`write` stopped). */
+/** Prints one line per node: index, operation, name, type, shape, memory, operands (docs/graphs.md
+ * explains them). Any thread while the graph does not change. Errors: ARGUMENT (NULL), STATE (not
+ * finished), FILE (`write` stopped). */
 TANDEM_API enum tandem_status tandem_graph_print(const tandem_graph *graph, tandem_write_fn write,
                                                  void *user);
 

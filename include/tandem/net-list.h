@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * room: ggml-like
  *
- * What values of nets may be, and the kinds of their operations: the types of an array and the
- * functions that tandem/nets.h takes. */
+ * Types of values of nets, and kinds of their operations: the types of an array and the functions
+ * that tandem/nets.h takes. */
 #ifndef TANDEM_NET_LIST_H
 #define TANDEM_NET_LIST_H
 
@@ -32,16 +32,15 @@ TANDEM_BEGIN_C
     X(U64, 11)                                                                                     \
     X(BOOL, 12)       /* a byte, 0 or 1 */                                                         \
     X(F8E4M3FN, 13)   /* a byte: sign, 4 bits of exponent, 3 of mantissa; no infinity */           \
-    X(F8E4M3FNUZ, 14) /* the same without -0, half as large */                                     \
+    X(F8E4M3FNUZ, 14) /* like F8E4M3FN without -0, half as large */                                \
     X(F8E5M2, 15)     /* a byte: the upper half of F16 */                                          \
-    X(F8E5M2FNUZ, 16) /* the same without -0 and infinity, half as large */                        \
+    X(F8E5M2FNUZ, 16) /* like F8E5M2 without -0 and infinity, half as large */                     \
     X(F8E8M0, 17)     /* a byte: 2^(byte - 127), a scale */                                        \
     X(F4E2M1, 18)     /* 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives, one a byte */             \
     X(F6E2M3, 19)     /* up to 7.5, one a byte */                                                  \
     X(F6E3M2, 20)     /* up to 28, one a byte */
-/** Functions of one value. GELU_TANH is the approximation by tanh; HARD_SWISH is
- *  x * min(max(x + 3, 0), 6) / 6; IS_NAN and IS_INF give BOOL;
- *  ROUND goes to even. */
+/** Functions of one value. GELU_TANH is the approximation by tanh; HARD_SWISH is x * min(max(x + 3,
+ * 0), 6) / 6; IS_NAN and IS_INF return BOOL; ROUND breaks ties to even. */
 #define TANDEM_UNARY_LIST(X)                                                                       \
     X(NEG, 0)                                                                                      \
     X(ABS, 1)                                                                                      \
@@ -74,7 +73,8 @@ TANDEM_BEGIN_C
     X(SILU, 28)                                                                                    \
     X(HARD_SWISH, 29)
 /** Functions of two values. MOD has the sign of the divisor, FMOD that of the dividend; MAX and MIN
- *  give NaN if one is; AND to SHIFT_RIGHT are of bits; EQUAL, LESS and LESS_EQUAL give BOOL. */
+ * return NaN if one operand is; AND to SHIFT_RIGHT are bitwise; EQUAL, LESS and LESS_EQUAL return
+ * BOOL. */
 #define TANDEM_BINARY_LIST(X)                                                                      \
     X(ADD, 0)                                                                                      \
     X(SUB, 1)                                                                                      \
@@ -98,20 +98,20 @@ TANDEM_BEGIN_C
     X(PROD, 1)                                                                                     \
     X(MAX, 2)                                                                                      \
     X(MIN, 3)
-/** What stands outside of the values that are padded. */
+/** The values used for padding. */
 #define TANDEM_PAD_LIST(X)                                                                         \
     X(CONSTANT, 0)                                                                                 \
     X(EDGE, 1)                                                                                     \
     X(REFLECT, 2)                                                                                  \
     X(WRAP, 3)
-/** How updates join what is there. */
+/** How updates are combined with existing values. */
 #define TANDEM_SCATTER_LIST(X)                                                                     \
     X(SET, 0)                                                                                      \
     X(ADD, 1)                                                                                      \
     X(MUL, 2)                                                                                      \
     X(MAX, 3)                                                                                      \
     X(MIN, 4)
-/** ARG_MAX: the index in the whole input; SUM is divided by nothing, padding counts as 0. */
+/** ARG_MAX: the index in the whole input; SUM is not divided; padding counts as 0. */
 #define TANDEM_POOL_LIST(X)                                                                        \
     X(MAX, 0)                                                                                      \
     X(ARG_MAX, 1)                                                                                  \
@@ -147,9 +147,9 @@ enum tandem_norm { TANDEM_NORM_LIST(TANDEM_ENUM_NORM) };
 #undef TANDEM_ENUM_POOL
 #undef TANDEM_ENUM_NORM
 
-/** "float32"; "unknown" for a foreign number. Static storage. Never fails. Any thread. */
+/** "float32"; "unknown" for an unknown number. Static storage. Never fails. Any thread. */
 TANDEM_API const char *tandem_dtype_name(enum tandem_dtype type);
-/** Bytes of a value; 0 for a foreign number. Never fails. Any thread. */
+/** Bytes of a value; 0 for an unknown number. Never fails. Any thread. */
 TANDEM_API size_t tandem_dtype_bytes(enum tandem_dtype type);
 
 TANDEM_END_C

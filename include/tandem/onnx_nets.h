@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * room: formats
  *
- * ONNX models: what they take and give, and the nets that they become (tandem/nets.h,
- * docs/onnx.md). A net has fixed shapes; a model with symbolic dimensions ("batch", "tokens") gives
- * a net for each set of extents. */
+ * ONNX models: their inputs and outputs, and converting them to nets (tandem/nets.h, docs/onnx.md).
+ * A net has fixed shapes; a model with symbolic dimensions ("batch", "tokens") has a net for each
+ * set of extents. */
 #ifndef TANDEM_ONNX_NETS_H
 #define TANDEM_ONNX_NETS_H
 
@@ -24,22 +24,22 @@ struct tandem_onnx_dim {
 struct tandem_onnx_value {
     const char *name;
     const char *type_name;  /**< "float32", "string", ... */
-    bool has_type;          /**< false: values that nets do not have, `type` says nothing */
+    bool has_type;          /**< false: a type that nets do not have; `type` is meaningless */
     enum tandem_dtype type; /**< of the values */
     int n_dims;             /**< -1: no shape is stated, or one of more than 8 dimensions */
     struct tandem_onnx_dim dims[TANDEM_NET_MAX_DIMS]; /**< the slowest first */
 };
 
-/** What the makers of a model say about it; texts that they left out are "". Nothing is computed by
- *  it. The layout is fixed for good. */
+/** Metadata of a model; missing strings are "". It does not affect results. The layout is fixed for
+ * good. */
 struct tandem_onnx_meta {
     const char *producer; /**< program that wrote the file: "pytorch" */
     const char *producer_version;
-    const char *domain; /**< whose model it is: "org.example" */
+    const char *domain; /**< owner of the model: "org.example" */
     const char *description;
     const char *graph_name;
     const char *graph_description;
-    int64_t version;  /**< of the model; 0: none is stated */
+    int64_t version;  /**< of the model; 0: none */
     int n_properties; /**< pairs for tandem_onnx_property */
 };
 
@@ -48,12 +48,12 @@ struct tandem_onnx_meta {
  *  FORMAT, TRUNCATED, LIMIT, MEMORY, OVERFLOW, UNSUPPORTED_BUILD. */
 TANDEM_API enum tandem_status tandem_onnx_open(const char *path, tandem_onnx **out_model,
                                                struct tandem_error *error);
-/** As tandem_onnx_open, of bytes, which the model borrows; external data is refused (FORMAT).
- *  `name` stands in messages and is borrowed, too; NULL: "memory". Any thread. Errors: as above. */
+/** Like tandem_onnx_open, from bytes, which the model borrows; external data is refused (FORMAT).
+ * `name` is used in messages and is borrowed, too; NULL: "memory". Any thread. Errors: as above. */
 TANDEM_API enum tandem_status tandem_onnx_read(const void *bytes, size_t n, const char *name,
                                                tandem_onnx **out_model, struct tandem_error *error);
-/** Closes a model and what tandem_onnx_lower keeps of it; nets that tandem_onnx_net made live on.
- *  NULL is allowed. Never fails. One thread at a time. */
+/** Closes a model and the nets of tandem_onnx_lower; nets of tandem_onnx_net live on. NULL is
+ * allowed. Never fails. One thread at a time. */
 TANDEM_API void tandem_onnx_close(tandem_onnx *model);
 
 /** Inputs without values of their own, and outputs. Never fail: 0 for NULL; false outside, and
@@ -63,21 +63,21 @@ TANDEM_API int tandem_onnx_output_count(const tandem_onnx *model);
 TANDEM_API bool tandem_onnx_input(const tandem_onnx *model, int i, struct tandem_onnx_value *out);
 TANDEM_API bool tandem_onnx_output(const tandem_onnx *model, int i, struct tandem_onnx_value *out);
 
-/** What the makers say, and the `i`-th of their properties in the file's order, such as "names" and
- *  "stride". Texts are UTF-8 as far as the makers kept to it, end at their first zero byte, and
- *  live as long as the model. Never fail: false for NULL or outside, and the results are untouched.
- *  Any thread. Source: ModelProto of onnx.proto. */
+/** Metadata, and its `i`-th property in the file's order, such as "names" and "stride". Strings are
+ * as in the file, UTF-8 if it keeps to the standard, end at their first zero byte, and live as long
+ * as the model. Never fail: false for NULL or outside, and the results are untouched. Any thread.
+ * Source: ModelProto of onnx.proto. */
 TANDEM_API bool tandem_onnx_meta(const tandem_onnx *model, struct tandem_onnx_meta *out);
 TANDEM_API bool tandem_onnx_property(const tandem_onnx *model, int i, const char **out_key,
                                      const char **out_value);
 
-/** What a model leaves open. Everything is read during the call. */
+/** Options of tandem_onnx_net. Everything is read during the call. */
 struct tandem_onnx_options {
     size_t size;                        /**< sizeof(struct tandem_onnx_options) */
     const struct tandem_onnx_dim *dims; /**< extents of symbolic dimensions, by name */
     int n_dims;                         /**< length of `dims` */
-    /** Arrays for inputs, by name: they give shapes; where a shape depends on an input's values,
-     *  the net is made for these and runs with no others. */
+    /** Arrays for inputs, by name: they define shapes; if a shape depends on an input's values, the
+     * net is made for these values and runs only with them. */
     const struct tandem_net_array *arrays;
     int n_arrays; /**< length of `arrays` */
 };
@@ -85,29 +85,28 @@ struct tandem_onnx_options {
     {                                                                                              \
         sizeof(struct tandem_onnx_options), NULL, 0, NULL, 0                                       \
     }
-/** The net of a model's main graph: opsets 6 to 28. Inputs and outputs stand in the model's order.
- *  `options` may be NULL. The caller owns the net. One thread at a time a model. Errors: ABI,
- *  FORMAT (the graph breaks a rule), UNSUPPORTED_BUILD (the message names operator, version and
- *  node), SHAPE, TYPE, ARGUMENT (NULL, a dimension without extent), MEMORY, OVERFLOW, FILE (a
- *  mapped file was cut short: tandem/mapped.h). */
+/** The net of a model's main graph: opsets 6 to 28. Inputs and outputs are in the model's order.
+ * `options` may be NULL. The caller owns the net. One thread at a time per model. Errors: ABI,
+ * FORMAT (the graph breaks a rule), UNSUPPORTED_BUILD (the message names operator, version and
+ * node), SHAPE, TYPE, ARGUMENT (NULL, a dimension without extent), MEMORY, OVERFLOW, FILE (a mapped
+ * file was truncated: tandem/mapped.h). */
 TANDEM_API enum tandem_status tandem_onnx_net(const tandem_onnx *model,
                                               const struct tandem_onnx_options *options,
                                               tandem_net **out_net, struct tandem_error *error);
 
-/** How tandem_onnx_lower makes nets from now on: `chooser` of tandem_lower_options, which must live
- *  as long as the model, or until another one is set. Nets that are kept stay as they are. NULL:
- *  by rule. Never fails. One thread at a time a model. */
+/** Sets `chooser` of tandem_lower_options for later calls of tandem_onnx_lower; it must live as
+ * long as the model, or until another one is set. Existing nets stay as they are. NULL: by rule.
+ * Never fails. One thread at a time per model. */
 TANDEM_API void tandem_onnx_set_chooser(tandem_onnx *model, const tandem_chooser *chooser);
 
-/** Nets of one model that tandem_onnx_lower keeps at least. */
+/** Minimum number of nets that tandem_onnx_lower keeps for a model. */
 #define TANDEM_ONNX_KEPT 8
-/** The model for these extents, ready to compute: made at the first call, found again at later
- *  ones. Weights, and all that is computed or packed of constants, are there once for all extents.
- *  The model owns the net; it lives until TANDEM_ONNX_KEPT other sets of extents were asked for
- *  since it was last, or the model is closed. More are kept, 1024 at most, while their graphs and
- *  intermediate results take less than 256 MiB together. One thread at a time a
- *  model, and no runtime may be computing a graph of it. Errors: those of tandem_onnx_net and
- *  tandem_net_lower. */
+/** The model for these extents, ready to compute: made by the first call, found again by later
+ * ones. Weights, and everything computed or packed from constants, are shared by all extents. The
+ * model owns the net; it lives until TANDEM_ONNX_KEPT other sets of extents were requested after
+ * it, or the model is closed. More are kept, at most 1024, while their graphs and intermediate
+ * results take less than 256 MiB in total. One thread at a time per model, and no runtime may be
+ * computing a graph of it. Errors: those of tandem_onnx_net and tandem_net_lower. */
 TANDEM_API enum tandem_status tandem_onnx_lower(tandem_onnx *model,
                                                 const struct tandem_onnx_dim *dims, int n_dims,
                                                 tandem_lowered **out_lowered,
@@ -137,8 +136,8 @@ TANDEM_API enum tandem_status tandem_onnx_begin(tandem_onnx *model,
                                                 const struct tandem_lower_options *options,
                                                 tandem_lowered **out_part,
                                                 struct tandem_error *error);
-/** The part behind the one that was computed; NULL: that was the last, or it failed. One thread at
- *  a time a model, as above. Errors: those of tandem_onnx_begin, STATE (nothing was begun). */
+/** The part after the one that was computed; NULL: that was the last, or it failed. One thread at a
+ * time per model, as above. Errors: those of tandem_onnx_begin, STATE (nothing was begun). */
 TANDEM_API enum tandem_status tandem_onnx_next(tandem_onnx *model, tandem_lowered **out_part,
                                                struct tandem_error *error);
 

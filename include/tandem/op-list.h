@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * room: ggml-like
  *
- * One row an operation: what every room needs to know of it.
+ * One row per operation: what every room needs to know about it.
  *
  * X(NAME, "text", operands, family, cost, representative, splits_rows)
  *

@@ -5,9 +5,9 @@
  * computed until a graph with it is computed. Each checks its operands at once: on a mistake it
  * records SHAPE, TYPE or ARGUMENT (a sentence with the operation's name and all shapes) in the
  * context and returns NULL, and every builder given NULL returns NULL. So a chain of builders needs
- * one check at its end: tandem_graph_finish. Beside the errors that a builder names, each may
- * record ARGUMENT (an operand is NULL, or an uncomputed result of another context), OVERFLOW and
- * MEMORY.
+ * only one check at its end: tandem_graph_finish. Besides the errors that a builder documents, each
+ * may record ARGUMENT (an operand is NULL, or an uncomputed result of another context), OVERFLOW
+ * and MEMORY.
  *
  * Unless said otherwise operands and results are F32, results are new, contiguous tensors of the
  * same shape as the first operand, and operands may be strided views whose rows are dense (nb[0] is
@@ -39,13 +39,13 @@ TANDEM_API const char *tandem_op_name(enum tandem_op op);
 /* ---- views: no computation, share the memory of `a` ---- */
 
 /** A part of `a`: `n_dims` extents `ne`, strides `nb` in bytes for dimensions 1.. (nb[0] of the
- *  array is that of dimension 1; NULL: dense), beginning `offset_bytes` behind the start of `a`.
- *  Must lie inside `a`. One thread at a time per context. Errors: SHAPE, ARGUMENT (a stride or
- *  offset that is no multiple of a block). */
+ * array is that of dimension 1; NULL: dense), beginning `offset_bytes` after the start of `a`. Must
+ * lie inside `a`. One thread at a time per context. Errors: SHAPE, ARGUMENT (a stride or offset
+ * that is no multiple of a block). */
 TANDEM_API tandem_tensor *tandem_view(tandem_context *context, tandem_tensor *a, int n_dims,
                                       const int64_t *ne, const size_t *nb, size_t offset_bytes);
-/** The same values in the same order under other extents. `a` is contiguous, the counts
- *  are equal. One thread at a time per context. Errors: SHAPE. */
+/** The same values in the same order with other extents. `a` is contiguous, the counts are equal.
+ * One thread at a time per context. Errors: SHAPE. */
 TANDEM_API tandem_tensor *tandem_reshape(tandem_context *context, tandem_tensor *a, int n_dims,
                                          const int64_t *ne);
 /** Dimension i of `a` becomes dimension axes[i] of the result. `axes` is a permutation of 0..3.
@@ -64,20 +64,19 @@ TANDEM_API tandem_tensor *tandem_transpose(tandem_context *context, tandem_tenso
 TANDEM_API tandem_tensor *tandem_get_rows(tandem_context *context, tandem_tensor *w,
                                           tandem_tensor *ids);
 /** Y = X * W^T. `w`: {K, N, a, b}, any type but I32, rows dense. `x`: F32 {K, M, c, d}, rows dense,
- *  c a multiple of a and d of b: matrix i of `x` meets matrix i / (c / a) of `w`. Result
- *  {N, M, c, d}. The one operation that profiles are for. One thread at a time per context. Errors:
- *  SHAPE, TYPE. */
+ * c a multiple of a and d of b: matrix i of `x` meets matrix i / (c / a) of `w`. Result {N, M, c,
+ * d}. The only operation with profiles. One thread at a time per context. Errors: SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_mul_mat(tandem_context *context, tandem_tensor *w,
                                          tandem_tensor *x);
 
 /* ---- experts: products whose weights each token chooses ---- */
 
 /** One product for each token and each expert that it uses: Y[:, u, m] = W[ids[u, m]] X[:, u, m].
- *  `w`: {K, N, experts}, any type but I32, rows dense. `x`: F32 {K, used, M}, or {K, 1, M} where
- *  all experts of a token read the same row. `ids`: I32 {used, M}, rows dense, each in
- *  0..experts-1, or -1: nobody, whose row of the result is zeros (any other index fails the
- *  computation with ARGUMENT). Result {N, used, M}. Only the experts that are named are read. One
- *  thread at a time per context. Errors: SHAPE, TYPE. */
+ * `w`: {K, N, experts}, any type but I32, rows dense. `x`: F32 {K, used, M}, or {K, 1, M} where all
+ * experts of a token read the same row. `ids`: I32 {used, M}, rows dense, each in 0..experts-1, or
+ * -1: no expert, the row of the result is zeros (any other index fails the computation with
+ * ARGUMENT). Result {N, used, M}. Only used experts are read. One thread at a time per context.
+ * Errors: SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_mul_mat_id(tandem_context *context, tandem_tensor *w,
                                             tandem_tensor *x, tandem_tensor *ids);
 /** Indices of the `k` largest values of each row, the largest first; of equal ones the lower index.
@@ -89,12 +88,12 @@ TANDEM_API tandem_tensor *tandem_top_k(tandem_context *context, tandem_tensor *a
  *  thread at a time per context. Errors: SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_gather(tandem_context *context, tandem_tensor *a,
                                         tandem_tensor *ids);
-/** Sum of rows with weights: y[:, m] = sum over i of weights[i, m] a[:, i, m]. `a`: F32 {N, n, M};
- *  `weights`: F32 {n, M}. Result {N, M}. One thread at a time per context. Errors: SHAPE, TYPE. */
+/** Weighted sum of rows: y[:, m] = sum over i of weights[i, m] a[:, i, m]. `a`: F32 {N, n, M};
+ * `weights`: F32 {n, M}. Result {N, M}. One thread at a time per context. Errors: SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_weighted_sum(tandem_context *context, tandem_tensor *a,
                                               tandem_tensor *weights);
 
-/* ---- element by element; every extent of `b` divides that of `a` and is repeated ---- */
+/* ---- element-wise; every extent of `b` divides that of `a`, and `b` is repeated ---- */
 
 /** a + b. One thread at a time per context. Errors: SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_add(tandem_context *context, tandem_tensor *a, tandem_tensor *b);
@@ -141,13 +140,12 @@ TANDEM_API tandem_tensor *tandem_rms_norm(tandem_context *context, tandem_tensor
  *  time per context. Errors: SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_norm(tandem_context *context, tandem_tensor *a, float eps);
 /** soft_max(a * scale + mask) over each row; row i of `mask` (F32 {ne[0], at least ne[1]}, or NULL)
- *  serves row i of every matrix of `a`. A row of only -infinity gives zeros. One thread at a
- *  time per context. Errors: SHAPE, TYPE. */
+ * applies to row i of every matrix of `a`. A row of only -infinity becomes zeros. One thread at a
+ * time per context. Errors: SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_soft_max(tandem_context *context, tandem_tensor *a,
                                           tandem_tensor *mask, float scale);
-/** Sets values with column index > n_past + row index to -infinity: a token sees itself and
- *  what was before it. `n_past` is 0 or more. One thread at a time per context. Errors: ARGUMENT,
- *  SHAPE, TYPE. */
+/** Sets values with column index > n_past + row index to -infinity: a token sees itself and earlier
+ * ones. `n_past` is 0 or more. One thread at a time per context. Errors: ARGUMENT, SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_diag_mask_inf(tandem_context *context, tandem_tensor *a,
                                                int64_t n_past);
 
@@ -169,10 +167,10 @@ struct tandem_rope_options {
         sizeof(struct tandem_rope_options), TANDEM_ROPE_ADJACENT, 0, 0, 0                          \
     }
 
-/** Rotary position embedding, Su et al. 2021: pair i is turned by position * freq_scale *
- *  freq_base^(-2i / n_rot), computed on demand in single precision. `a`:
- *  {head size, heads, M, ...}; `positions`: I32 {M}. `options` is copied; NULL: defaults.
- *  One thread at a time per context. Errors: SHAPE, TYPE, ARGUMENT, ABI. */
+/** Rotary position embedding, Su et al. 2021: pair i is rotated by position * freq_scale *
+ * freq_base^(-2i / n_rot), computed on demand in single precision. `a`: {head size, heads, M, ...};
+ * `positions`: I32 {M}. `options` is copied; NULL: defaults. One thread at a time per context.
+ * Errors: SHAPE, TYPE, ARGUMENT, ABI. */
 TANDEM_API tandem_tensor *tandem_rope(tandem_context *context, tandem_tensor *a,
                                       tandem_tensor *positions,
                                       const struct tandem_rope_options *options);
@@ -199,28 +197,27 @@ TANDEM_API tandem_tensor *tandem_attention(tandem_context *context, tandem_tenso
 struct tandem_attention_options {
     size_t size;          /**< sizeof(struct tandem_attention_options) */
     float scale;          /**< of Q K^T; finite */
-    float cap;            /**< scores become cap * tanh(score / cap) before the mask (Gemma 2);
-                               0: they stay */
+    float cap;            /**< scores become cap * tanh(score / cap) before the mask (Gemma 2); 0:
+                           * unchanged */
     tandem_tensor *mask;  /**< as tandem_attention's `mask` (F32), as tandem_attention_ordered's
                                `orders` (I32), or NULL */
     int64_t window;       /**< as tandem_attention_ordered's, of `mask` of type I32 */
-    tandem_tensor *sinks; /**< F32 {heads}: one more score for each head, which takes a share of
-                               the weights and has no value (gpt-oss); or NULL */
+    tandem_tensor *sinks; /**< F32 {heads}: one more score per head, which takes a share of the
+                           * weights and has no value (gpt-oss); or NULL */
 };
 #define TANDEM_ATTENTION_OPTIONS_INIT                                                              \
     {                                                                                              \
         sizeof(struct tandem_attention_options), 1.0f, 0.0f, NULL, 0, NULL                         \
     }
-/** tandem_attention with all that models ask for. `options` is copied; NULL: scale 1 and nothing
- *  else. One thread at a time per context. Errors: SHAPE, TYPE, ARGUMENT, ABI. */
+/** tandem_attention with further options. `options` is copied; NULL: scale 1 and nothing else. One
+ * thread at a time per context. Errors: SHAPE, TYPE, ARGUMENT, ABI. */
 TANDEM_API tandem_tensor *tandem_attention_with(tandem_context *context, tandem_tensor *q,
                                                 tandem_tensor *k, tandem_tensor *v,
                                                 const struct tandem_attention_options *options);
-/** tandem_attention with a mask of M + T numbers: `orders`, I32 {T + M}, has the places of the T
- *  keys in their texts, then those of the M queries; query i sees key j if
- *  0 <= order(i) - order(j) < window (window 0: no bound). Texts whose orders are further apart
- *  than the window do not see each other. One thread at a time per context. Errors: SHAPE, TYPE,
- *  ARGUMENT. */
+/** tandem_attention with a mask in M + T numbers: `orders`, I32 {T + M}, has the positions of the T
+ * keys in their texts, then those of the M queries; query i sees key j if 0 <= order(i) - order(j)
+ * < window (window 0: no limit). Texts whose orders are further apart than the window do not see
+ * each other. One thread at a time per context. Errors: SHAPE, TYPE, ARGUMENT. */
 TANDEM_API tandem_tensor *tandem_attention_ordered(tandem_context *context, tandem_tensor *q,
                                                    tandem_tensor *k, tandem_tensor *v,
                                                    tandem_tensor *orders, int64_t window,
@@ -228,18 +225,18 @@ TANDEM_API tandem_tensor *tandem_attention_ordered(tandem_context *context, tand
 
 /* ---- moving values ---- */
 
-/** Copies `a` into `b` (same count of values; converts between F32, F16 and BF16, and F32 to
- *  quantised types; strides on both sides; to a quantised type the extents are equal and the rows
- *  of `a` dense). `b` overlaps neither itself nor `a`. The result is a view of `b`; writing a KV
- *  cache is done with it. One thread at a time per context. Errors: SHAPE, TYPE, ARGUMENT (overlap,
- *  or memory of `b` that was borrowed as const). */
+/** Copies `a` into `b` (same number of values; converts between F32, F16 and BF16, and F32 to
+ * quantised types; strides on both sides; to a quantised type the extents are equal and the rows of
+ * `a` dense). `b` overlaps neither itself nor `a`. The result is a view of `b`; writing a KV cache
+ * is done with it. One thread at a time per context. Errors: SHAPE, TYPE, ARGUMENT (overlap, or
+ * memory of `b` that was borrowed as const). */
 TANDEM_API tandem_tensor *tandem_cpy(tandem_context *context, tandem_tensor *a, tandem_tensor *b);
-/** Copies matrices to where indices say: b[:, :, ids[i]] = a[:, :, i]. `a`: F32 {n, k, m}, rows
- *  dense; `b`: {n, k, N} of F32, F16, BF16 or a quantised type, rows dense; `ids`: I32 {m}, dense,
- *  each in 0..N-1 (an index outside fails the computation with ARGUMENT, and `b` stays as it is).
- *  Of equal indices the last one counts. `b` overlaps neither itself nor another operand. The
- *  result is a view of `b`. One thread at a time per context. Errors: SHAPE, TYPE, ARGUMENT
- *  (overlap, or memory of `b` that was borrowed as const). */
+/** Copies matrices to given indices: b[:, :, ids[i]] = a[:, :, i]. `a`: F32 {n, k, m}, rows dense;
+ * `b`: {n, k, N} of F32, F16, BF16 or a quantised type, rows dense; `ids`: I32 {m}, dense, each in
+ * 0..N-1 (an index outside fails the computation with ARGUMENT, and `b` stays as it is). Of equal
+ * indices the last one counts. `b` overlaps neither itself nor another operand. The result is a
+ * view of `b`. One thread at a time per context. Errors: SHAPE, TYPE, ARGUMENT (overlap, or memory
+ * of `b` that was borrowed as const). */
 TANDEM_API tandem_tensor *tandem_scatter(tandem_context *context, tandem_tensor *a,
                                          tandem_tensor *b, tandem_tensor *ids);
 /** A contiguous copy in the same type (not quantised). One thread at a time per context. Errors:
@@ -250,17 +247,17 @@ TANDEM_API tandem_tensor *tandem_cont(tandem_context *context, tandem_tensor *a)
 TANDEM_API tandem_tensor *tandem_concat(tandem_context *context, tandem_tensor *a, tandem_tensor *b,
                                         int dim);
 
-/* ---- a user's own operation ---- */
+/* ---- user-defined operations ---- */
 
 /** Computes items `begin` to `end - 1` of `n_items` of a custom node. Called by several workers at
- *  once with disjoint ranges; returns TANDEM_OK or the reason of failure. Reads operands through
- *  tandem_tensor_src and tandem_tensor_data. */
+ * once with disjoint ranges; returns TANDEM_OK or the reason of failure. Accesses operands with
+ * tandem_tensor_src and tandem_tensor_data. */
 typedef enum tandem_status (*tandem_custom_fn)(void *user, const tandem_tensor *node, int64_t begin,
                                                int64_t end);
 
-/** A node computed by `fn`: F32 result with extents `ne`, `n_src` operands (1 to 4), work handed
- *  out in ranges of 0..n_items-1. `user` is borrowed until the graph is gone. One
- *  thread at a time per context; `fn` is called on several. Errors: ARGUMENT, SHAPE. */
+/** A node computed by `fn`: F32 result with extents `ne`, `n_src` operands (1 to 4), work
+ * distributed in ranges of 0..n_items-1. `user` is borrowed until the graph is gone. One thread at
+ * a time per context; `fn` is called on several. Errors: ARGUMENT, SHAPE. */
 TANDEM_API tandem_tensor *tandem_custom(tandem_context *context, int n_dims, const int64_t *ne,
                                         tandem_tensor *const *src, int n_src, int64_t n_items,
                                         tandem_custom_fn fn, void *user);

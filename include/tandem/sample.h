@@ -29,7 +29,8 @@ TANDEM_BEGIN_C
 /** Weight of the largest value. */
 #define TANDEM_SAMPLE_ONE 0x80000000u
 
-/** How a row is drawn from; also a row of the operand `settings` of a node. The layout is fixed. */
+/** Settings for choosing from a row; also a row of the operand `settings` of a node. The layout is
+ * fixed. */
 struct tandem_sample_settings {
     uint32_t scale;   /**< log2(e) / temperature is scale 2^exponent, scale 2^31 or more; 0: the
                            first of the largest values is taken */
@@ -40,9 +41,9 @@ struct tandem_sample_settings {
     uint64_t draw;    /**< random number, in 1/2^64 */
 };
 
-/** What was chosen from a row; also a row of a node's result. The layout is fixed. */
+/** The choice from a row; also a row of a node's result. The layout is fixed. */
 struct tandem_sample_choice {
-    int32_t index;   /**< 0 where no value has a chance */
+    int32_t index;   /**< 0 if no value has a chance */
     uint32_t weight; /**< of the chosen value; 0: it has no chance */
     uint64_t total;  /**< of all that were kept: weight / total is the probability of the choice */
 };
@@ -69,44 +70,43 @@ struct tandem_sample_first {
     int32_t index; /**< in the row */
 };
 
-/** What a part of a row tells, so that a choice can be made where no part has all of the row. */
+/** The part's contribution to a choice from a row that no single part has completely. */
 struct tandem_sample_part {
     const struct tandem_sample_first *first; /**< {n}, as they stand in the row */
     int64_t n;    /**< settings' `k` at least, or 1 where that is 0, unless the part has fewer */
-    bool is_all;  /**< no other value of the part has a chance */
+    bool is_all;  /**< the part has no other value with a chance */
     uint64_t sum; /**< tandem_sample_sum of the part; needed for a `share` without a `k` */
 };
 
-/** The first `k` (1 or more) of n values that have a chance, as they stand there, to `out` {k};
- *  `memory`: tandem_sample_memory(n) bytes. Returns how many. O(n), no allocation. Never fails. Any
- *  thread, with memory of its own. */
+/** Writes the first `k` (1 or more) of n values that have a chance, in row order, to `out` {k};
+ * `memory`: tandem_sample_memory(n) bytes. Returns how many. O(n), no allocation. Never fails. Any
+ * thread, with memory of its own. */
 TANDEM_API int64_t tandem_sample_first(const float *logits, int64_t n, int64_t k, void *memory,
                                        struct tandem_sample_first *out, bool *out_is_all);
-/** What n values weigh together where the largest of the row is `largest`. Never fails. Any
- *  thread. */
+/** Total weight of n values if the largest one of the row is `largest`. Never fails. Any thread. */
 TANDEM_API uint64_t tandem_sample_sum(const struct tandem_sample_settings *settings, float largest,
                                       const float *logits, int64_t n);
-/** Chooses from a row by what its parts tell, which stand in the order of the row: the choice of
- *  tandem_sample_row. `memory`: tandem_sample_memory of as many values as they tell. Returns
- *  whether they tell enough to be certain: always for one value without a scale, and for k. Never
- *  fails. Any thread, with memory of its own. */
+/** Makes the choice of tandem_sample_row from the contributions of a row's parts, in row order.
+ * `memory`: tandem_sample_memory of the number of values in all parts. Returns whether they are
+ * enough to be certain: always for one value without a scale, and with k. Never fails. Any thread,
+ * with memory of its own. */
 TANDEM_API bool tandem_sample_parts(const struct tandem_sample_settings *settings,
                                     const struct tandem_sample_part *parts, int n_parts,
                                     void *memory, struct tandem_sample_choice *out_choice);
 
-/** Steps that rows of a node may have: bits. */
+/** Steps that rows of a node may use: bits. */
 enum tandem_sample_steps {
-    TANDEM_SAMPLE_DRAWS = 1, /**< a scale; without it none of the others counts */
+    TANDEM_SAMPLE_DRAWS = 1, /**< a scale; without it the others are ignored */
     TANDEM_SAMPLE_K = 2,     /**< a k */
     TANDEM_SAMPLE_SHARE = 4  /**< a share */
 };
 
 /** Chooses a value of each row of `logits` F32 {n, M}. `settings` I32 {8, M}: a struct
- *  tandem_sample_settings a row, of which only those steps count that `steps` (enum
- *  tandem_sample_steps) has. `mask` I32 {(n + 31) / 32} or NULL: bit i % 32 of integer i / 32 tells
- *  whether value i may be chosen; it does not count where it leaves no value that has a chance.
- *  Result I32 {4, M}: a struct tandem_sample_choice a row. One thread at a time per context.
- *  Errors: ARGUMENT (`steps`), SHAPE, TYPE. */
+ * tandem_sample_settings a row, of which only the steps in `steps` (enum tandem_sample_steps) are
+ * used. `mask` I32 {(n + 31) / 32} or NULL: bit i % 32 of integer i / 32 is set if value i may be
+ * chosen; the mask is ignored if it leaves no value with a chance. Result I32 {4, M}: a struct
+ * tandem_sample_choice a row. One thread at a time per context. Errors: ARGUMENT (`steps`), SHAPE,
+ * TYPE. */
 TANDEM_API tandem_tensor *tandem_sample(tandem_context *context, tandem_tensor *logits,
                                         tandem_tensor *settings, tandem_tensor *mask, int steps);
 

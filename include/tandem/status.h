@@ -20,26 +20,26 @@ enum tandem_status {
     TANDEM_STATUS_LIST(TANDEM_STATUS_ENUM)
 #undef TANDEM_STATUS_ENUM
 };
-/** Success reads better without the E. */
+/** Success, without the E. */
 #define TANDEM_OK TANDEM_E_OK
 
 /** What went wrong. The caller owns it (usually on its stack) and passes it as last argument; NULL
- *  is allowed everywhere. Filled only when the call fails; untouched on success. Not shared between
- *  threads by the library. The layout is fixed for good. */
+ * is allowed everywhere. Filled only when the call fails; untouched on success. The layout is fixed
+ * for good. */
 struct tandem_error {
     enum tandem_status status; /**< what the call returned */
-    int64_t got;               /**< the value met, where a number says it (bytes, index, count) */
+    int64_t got;               /**< the value found, if it is a number (bytes, index, count) */
     int64_t limit;             /**< the value expected or allowed */
     char where[96];            /**< file, tensor, node or backend concerned; may be empty */
     char text[256];            /**< "thing: what was found, what was expected"; always terminated */
 };
 
-/** Name of a status without prefix ("OK", "SHAPE", ...); "UNKNOWN" for a foreign number. Static
- *  storage. Never fails. Any thread. */
+/** Name of a status without prefix ("OK", "SHAPE", ...); "UNKNOWN" for an unknown number. Static
+ * storage. Never fails. Any thread. */
 TANDEM_API const char *tandem_status_name(enum tandem_status status);
 
-/** One sentence for a status, for people who see no struct tandem_error. Static storage. Never
- *  fails. Any thread. */
+/** One sentence for a status, for use without a struct tandem_error. Static storage. Never fails.
+ * Any thread. */
 TANDEM_API const char *tandem_status_text(enum tandem_status status);
 
 TANDEM_END_C

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * room: table
  *
- * Timing tables: what each stage of each way of computing a matrix product costs on one machine,
- * over the number of tokens M. Written by mulmat-tune, read by the runtime. A table never decides
+ * Timing tables: the time of each stage of each profile of a matrix product on one machine, over
+ * the number of tokens M. Written by mulmat-tune, read by the runtime. A table never decides
  * correctness: a wrong, old or missing one makes Tandem slower, never wrong. Formats:
  * docs/table-format.md.
  *
@@ -16,7 +16,7 @@
 
 TANDEM_BEGIN_C
 
-/** Owned by whoever made it. A table is read by any number of threads while nobody changes it. */
+/** Owned by its creator. Any number of threads may read a table while none changes it. */
 typedef struct tandem_table tandem_table;
 
 /** Formats of files; numbers are pinned. */
@@ -25,31 +25,31 @@ enum tandem_table_format {
     TANDEM_TABLE_JSON = 2  /**< JSON, version 2 */
 };
 
-/** What plans aim at. Energy is that of the whole machine, where a table has joules. */
+/** What plans minimise. Energy is that of the whole machine, if a table has joules. */
 enum tandem_objective {
-    TANDEM_OBJECTIVE_TIME = 0,   /**< the least time */
-    TANDEM_OBJECTIVE_ENERGY = 1, /**< the least energy */
-    TANDEM_OBJECTIVE_EDP = 2     /**< the least product of energy and time */
+    TANDEM_OBJECTIVE_TIME = 0,   /**< time */
+    TANDEM_OBJECTIVE_ENERGY = 1, /**< energy */
+    TANDEM_OBJECTIVE_EDP = 2     /**< the product of energy and time */
 };
 
 /** An empty table with the fingerprint of this machine. The caller owns it. Any thread. Errors:
  *  ARGUMENT, MEMORY. */
 TANDEM_API enum tandem_status tandem_table_new(tandem_table **out_table,
                                                struct tandem_error *error);
-/** Reads a file of either format, told apart by its first character that is not blank. Whatever is
- *  in the file gives a table or a clear error. Errors: FILE, FORMAT, TRUNCATED, TABLE_VERSION,
- *  MEMORY, LIMIT, UNSUPPORTED_BUILD (JSON in a build without cJSON). The caller owns the table. Any
- *  thread. */
+/** Reads a file of either format, detected by its first character that is not blank. Any file
+ * results in a table or a clear error. Errors: FILE, FORMAT, TRUNCATED, TABLE_VERSION, MEMORY,
+ * LIMIT, UNSUPPORTED_BUILD (JSON in a build without cJSON). The caller owns the table. Any
+ * thread. */
 TANDEM_API enum tandem_status tandem_table_load(const char *path, tandem_table **out_table,
                                                 struct tandem_error *error);
-/** As tandem_table_load, from `n` bytes in memory, which are read during the call; `name` stands in
- *  messages. Any thread. Errors: as tandem_table_load without FILE. */
+/** As tandem_table_load, from `n` bytes in memory, which are read during the call; `name` is used
+ * in messages. Any thread. Errors: as tandem_table_load without FILE. */
 TANDEM_API enum tandem_status tandem_table_parse(const char *bytes, size_t n, const char *name,
                                                  tandem_table **out_table,
                                                  struct tandem_error *error);
-/** Writes to a temporary file, syncs, renames: a reader sees the old file or the new one. Any
- *  thread while nobody changes the table. Errors: FILE, MEMORY, ARGUMENT, UNSUPPORTED_BUILD (JSON
- *  without cJSON), TABLE (contents that the text format cannot hold). */
+/** Writes the table to a file atomically: a reader sees the old file or the new one. Any thread
+ * while nobody changes the table. Errors: FILE, MEMORY, ARGUMENT, UNSUPPORTED_BUILD (JSON without
+ * cJSON), TABLE (contents that the text format cannot hold). */
 TANDEM_API enum tandem_status tandem_table_save(const tandem_table *table, const char *path,
                                                 enum tandem_table_format format,
                                                 struct tandem_error *error);
@@ -64,12 +64,12 @@ TANDEM_API enum tandem_status tandem_table_print(const tandem_table *table,
  *  per `table`. Errors: MEMORY, ARGUMENT (NULL); then `table` stays as it is. */
 TANDEM_API enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *other,
                                                  struct tandem_error *error);
-/** A table of the same contents, which the caller owns. Any thread while nobody changes `table`.
- *  Errors: ARGUMENT (NULL), MEMORY. */
+/** A copy of a table, which the caller owns. Any thread while nobody changes `table`. Errors:
+ * ARGUMENT (NULL), MEMORY. */
 TANDEM_API enum tandem_status tandem_table_copy(const tandem_table *table, tandem_table **out_table,
                                                 struct tandem_error *error);
-/** Frees a table. A runtime has copied what it uses. NULL is allowed. Never fails. One thread at a
- *  time. */
+/** Frees a table; a runtime keeps its own copy. NULL is allowed. Never fails. One thread at a
+ * time. */
 TANDEM_API void tandem_table_free(tandem_table *table);
 
 /** OK when the table was measured on a machine like this one; else TABLE_FOREIGN, and the error
@@ -85,10 +85,10 @@ TANDEM_API enum tandem_status tandem_table_check(const tandem_table *table,
 TANDEM_API enum tandem_status tandem_table_default_path(char *out, size_t n,
                                                         struct tandem_error *error);
 
-/** What times that were taken one after the other are worth: their median (of an even number the
- *  lower one of the middle), and in `out_error_us` (NULL: not wanted) its standard error, by their
- *  spread and number; a single time is never exact. At most the first 64 of `us` {n} count; without
- *  any: 0. Any thread. Never fails. */
+/** The median of successive measurements (of an even number the lower one of the middle two), and
+ * in `out_error_us` (NULL: not wanted) its standard error, by their spread and number; above 0 even
+ * for a single time. Only the first 64 of `us` {n} count; without any: 0. Any thread. Never
+ * fails. */
 TANDEM_API double tandem_judge_times(const float *us, int n, double *out_error_us);
 
 TANDEM_END_C

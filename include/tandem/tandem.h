@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * room: runtime
  *
- * Everything that libtandem offers, for programs that do not care which header has what. Sessions
- * of models are a library of their own with tandem/llama.h.
+ * Includes all headers of libtandem. Sessions of models are a separate library with tandem/llama.h.
  *
- * All functions have these rules in common: what can fail returns an enum tandem_status and leaves
- * its results untouched when it does; free and close take NULL; strings are UTF-8 and end with a
- * zero byte; nothing is printed, and no function ends the program. An object may be moved from one
- * thread to another between two calls. */
+ * Rules for all functions: those that can fail return an enum tandem_status and leave their results
+ * untouched on failure; free and close take NULL; strings are UTF-8 and end with a zero byte;
+ * nothing is printed, and no function ends the program. An object may be moved from one thread to
+ * another between two calls. */
 #ifndef TANDEM_TANDEM_H
 #define TANDEM_TANDEM_H
 

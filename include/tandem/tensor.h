@@ -26,12 +26,12 @@ TANDEM_BEGIN_C
 #define TANDEM_MAX_NAME   64 /**< bytes of a name, its end included */
 #define TANDEM_MAX_CHAINS 16 /**< chains of a context */
 
-/** Tensor type; values as in ggml, but for BCML1. */
+/** Tensor type; numbers as in ggml, except BCML1. */
 enum tandem_type {
 #define TANDEM_TYPE_ENUM(name, number, text, block_values, block_bytes) TANDEM_TYPE_##name = number,
     TANDEM_TYPE_LIST(TANDEM_TYPE_ENUM)
 #undef TANDEM_TYPE_ENUM
-        TANDEM_TYPE_NUMBERS = 256 /**< every type number is below this */
+        TANDEM_TYPE_NUMBERS = 256 /**< upper bound of type numbers */
 };
 
 /** Owns the memory of tensors and graphs. */
@@ -66,14 +66,13 @@ TANDEM_API size_t tandem_type_block_bytes(enum tandem_type type);
  *  fails. Any thread. */
 TANDEM_API size_t tandem_type_row_bytes(enum tandem_type type, int64_t n);
 
-/** Converts `n` values from `src` (type's block layout) to float. Exact: bit for bit what ggml's
- *  scalar code gives. `n` is a multiple of the block. Errors: TYPE for I32, ARGUMENT. Any
- *  thread. */
+/** Converts `n` values from `src` (type's block layout) to float. Bit-identical to ggml's scalar
+ * code. `n` is a multiple of the block. Errors: TYPE for I32, ARGUMENT. Any thread. */
 TANDEM_API enum tandem_status tandem_dequantize(enum tandem_type type, const void *src, float *dst,
                                                 int64_t n);
 
-/** Converts `n` floats into the type's blocks. NaN and infinities in the input give some finite or
- *  non-finite blocks but never undefined behaviour. Errors: TYPE for I32, ARGUMENT. Any thread. */
+/** Converts `n` floats into the type's blocks. NaN and infinities in the input result in arbitrary
+ * blocks, but never in undefined behaviour. Errors: TYPE for I32, ARGUMENT. Any thread. */
 TANDEM_API enum tandem_status tandem_quantize(enum tandem_type type, const float *src, void *dst,
                                               int64_t n);
 
@@ -101,8 +100,8 @@ TANDEM_API enum tandem_status tandem_context_new(const struct tandem_context_opt
  *  thread at a time. */
 TANDEM_API void tandem_context_free(tandem_context *context);
 
-/** Forgets everything made in the context, its error too, and keeps the memory: what is made next
- *  allocates nothing until it needs more. NULL is allowed. Never fails. One thread at a time. */
+/** Drops everything made in the context, its error too, and keeps the memory: later tensors
+ * allocate only what exceeds it. NULL is allowed. Never fails. One thread at a time. */
 TANDEM_API void tandem_context_reset(tandem_context *context);
 
 /** First error met by a builder in this context, or TANDEM_OK. Copies the details to `error`.
@@ -111,19 +110,18 @@ TANDEM_API void tandem_context_reset(tandem_context *context);
 TANDEM_API enum tandem_status tandem_context_status(const tandem_context *context,
                                                     struct tandem_error *error);
 
-/** Forgets the recorded error: builders work again. What was made before it stays; what failed was
- *  never made. NULL is allowed. Never fails. One thread at a time. */
+/** Clears the recorded error: builders work again. What was made before it stays; what failed was
+ * never made. NULL is allowed. Never fails. One thread at a time. */
 TANDEM_API void tandem_context_clear_error(tandem_context *context);
 
 /** Results of operations that are built from now on belong to a chain, 0 to TANDEM_MAX_CHAINS - 1;
- *  0 unless set, and after a reset. Intermediate results share memory with those of their own chain
- *  alone: chains of one graph that do not need one another, such as micro-batches that go through
- *  several devices, can run at once. Values are the same; memory is the sum over the chains. NULL
- *  and other numbers are ignored. Never fails. One thread at a time. */
+ * 0 unless set, and after a reset. Intermediate results share memory only within their chain:
+ * chains of one graph that do not depend on each other, such as micro-batches that go through
+ * several devices, can run at once. Values are the same; memory is the sum over the chains. NULL
+ * and other numbers are ignored. Never fails. One thread at a time. */
 TANDEM_API void tandem_context_set_chain(tandem_context *context, int chain);
 
-/** Bytes that the context has taken from the system; 0 for NULL. Never fails. One thread at a
- *  time. */
+/** Bytes allocated by the context; 0 for NULL. Never fails. One thread at a time. */
 TANDEM_API size_t tandem_context_bytes(const tandem_context *context);
 
 /* ---- making tensors ---- */
@@ -143,41 +141,42 @@ TANDEM_API tandem_tensor *tandem_tensor_new_2d(tandem_context *context, enum tan
                                                int64_t ne0, int64_t ne1);
 
 /** A contiguous tensor over memory of the caller, which it borrows: `data` (at least `bytes` long)
- *  must outlive the tensor. Any alignment of `data` serves that the type has; 64 bytes are fastest.
- *  One thread at a time per context. Errors: records TRUNCATED when `bytes` is too small, else as
- *  tandem_tensor_new. */
+ * must outlive the tensor. `data` needs only the alignment of the type; 64 bytes are fastest. One
+ * thread at a time per context. Errors: records TRUNCATED when `bytes` is too small, else as
+ * tandem_tensor_new. */
 TANDEM_API tandem_tensor *tandem_tensor_borrow(tandem_context *context, enum tandem_type type,
                                                int n_dims, const int64_t *ne, void *data,
                                                size_t bytes);
 
-/** tandem_tensor_borrow over memory that nobody may write to, such as the weights of a mapped model
- *  file. The tensor has TANDEM_ROLE_CONSTANT from the beginning; tandem_cpy into it records
- *  ARGUMENT, tandem_tensor_set returns STATE. One thread at a time per context. Errors: as
- *  tandem_tensor_borrow. */
+/** tandem_tensor_borrow over read-only memory, such as the weights of a mapped model file. The
+ * tensor has TANDEM_ROLE_CONSTANT from the beginning; tandem_cpy into it records ARGUMENT,
+ * tandem_tensor_set returns STATE. One thread at a time per context. Errors: as
+ * tandem_tensor_borrow. */
 TANDEM_API tandem_tensor *tandem_tensor_borrow_const(tandem_context *context, enum tandem_type type,
                                                      int n_dims, const int64_t *ne,
                                                      const void *data, size_t bytes);
 
 /** Gives a tensor a name for messages, plans and dumps. It is copied; names longer than
- *  TANDEM_MAX_NAME - 1 bytes are cut. Returns `tensor`; NULL is allowed. Never fails. One thread at
- *  a time per tensor. */
+ * TANDEM_MAX_NAME - 1 bytes are truncated. Returns `tensor`; NULL is allowed. Never fails. One
+ * thread at a time per tensor. */
 TANDEM_API tandem_tensor *tandem_tensor_set_name(tandem_tensor *tensor, const char *name);
 
 /** Who may change the values of a tensor that no graph computes. A promise that lets devices keep
  *  their copies from one computation to the next. */
 enum tandem_role {
-    TANDEM_ROLE_INPUT,     /**< anybody, between any two computations (default) */
+    TANDEM_ROLE_INPUT,     /**< the program, between any two computations (default) */
     TANDEM_ROLE_CONSTANT,  /**< nobody: weights. The memory stays valid while the context lives */
-    TANDEM_ROLE_STATE,     /**< graphs of one runtime alone, as a KV cache; the program looks at or
-                               changes the values only behind tandem_runtime_fetch */
-    TANDEM_ROLE_LAZY_STATE /**< the same, and the program can compute the newest values once more:
-                               a device may keep what the last TANDEM_STATE_DEBT - 1 computations
-                               wrote to itself, which saves small downloads. When the device is
-                               lost with it, graphs with the tensor fail with DEVICE_LOST until
-                               tandem_runtime_fetch was called with `will_change`; the values are
-                               then those that reached the host last */
+    TANDEM_ROLE_STATE,     /**< only graphs of one runtime, such as a KV cache; the program reads or
+                            * changes the values only after tandem_runtime_fetch */
+    TANDEM_ROLE_LAZY_STATE /**< like TANDEM_ROLE_STATE, and the program can recompute the newest
+                            * values: a device need not download what the last TANDEM_STATE_DEBT - 1
+                            * computations wrote, which saves small downloads. If the device is then
+                            * lost, graphs with the tensor fail with DEVICE_LOST until
+                            * tandem_runtime_fetch was called with `will_change`; the values are
+                            * then those that reached the host last */
 };
-/** Most computations after which what they wrote into a TANDEM_ROLE_LAZY_STATE is on the host. */
+/** Maximum number of computations until what they wrote into a TANDEM_ROLE_LAZY_STATE is on the
+ * host. */
 #define TANDEM_STATE_DEBT 16
 /** Sets the role of a tensor that is neither a result nor a view, before a graph computes with it;
  *  others keep theirs. NULL is allowed. Returns `tensor`. Never fails. One thread at a time per
@@ -186,35 +185,34 @@ TANDEM_API tandem_tensor *tandem_tensor_set_role(tandem_tensor *tensor, enum tan
 
 /* ---- values ---- */
 
-/** As a count of values: all that follow. */
+/** As a number of values: all remaining ones. */
 #define TANDEM_ALL (-1)
 
 /** Copies `n` values (TANDEM_ALL: the rest), from the value `first` on in the order of ne, from
- *  `values` into a tensor; in the tensor's own type and block layout, without gaps in `values`. The
- *  tensor may be a strided view. `first` and `n` are multiples of the type's block. What devices
- *  keep is not told: for TANDEM_ROLE_STATE call tandem_runtime_fetch before, for
- *  TANDEM_ROLE_CONSTANT tandem_runtime_forget. One thread at a time per tensor, while no graph
- *  computes with it. Errors: ARGUMENT (NULL, range, part of a block), STATE (an intermediate
- *  result, or memory borrowed as const). */
+ * `values` into a tensor; in the tensor's own type and block layout, without gaps in `values`. The
+ * tensor may be a strided view. `first` and `n` are multiples of the type's block. Does not update
+ * copies on devices: call tandem_runtime_fetch before for TANDEM_ROLE_STATE, tandem_runtime_forget
+ * for TANDEM_ROLE_CONSTANT. One thread at a time per tensor, while no graph computes with it.
+ * Errors: ARGUMENT (NULL, range, part of a block), STATE (an intermediate result, or memory
+ * borrowed as const). */
 TANDEM_API enum tandem_status tandem_tensor_set(tandem_tensor *tensor, int64_t first, int64_t n,
                                                 const void *values, struct tandem_error *error);
 
-/** The other direction: copies values of a leaf, or of an output of a finished graph, to
- *  `out_values`. Any thread while nobody changes the tensor. Errors: ARGUMENT, STATE, as for
- *  tandem_tensor_set. */
+/** Copies values of a leaf, or of an output of a finished graph, to `out_values`. Any thread while
+ * nobody changes the tensor. Errors: ARGUMENT, STATE, as for tandem_tensor_set. */
 TANDEM_API enum tandem_status tandem_tensor_get(const tandem_tensor *tensor, int64_t first,
                                                 int64_t n, void *out_values,
                                                 struct tandem_error *error);
 
-/* ---- looking at tensors (any thread while nobody changes them) ---- */
+/* ---- properties of tensors (any thread while nobody changes them) ---- */
 
 /** Type of the values; F32 for NULL. Never fails. Any thread. */
 TANDEM_API enum tandem_type tandem_tensor_type(const tandem_tensor *tensor);
 /** Extents, fastest first; 4 entries, missing dimensions are 1. Lives as long as the tensor; NULL
  *  for NULL. Never fails. Any thread. */
 TANDEM_API const int64_t *tandem_tensor_ne(const tandem_tensor *tensor);
-/** Strides in bytes; nb[0] is the size of a block, nb[1] that of a row and what is between two
- *  rows. 4 entries. Lives as long as the tensor; NULL for NULL. Never fails. Any thread. */
+/** Strides in bytes; nb[0] is the size of a block, nb[1] the distance between two rows. 4 entries.
+ * Lives as long as the tensor; NULL for NULL. Never fails. Any thread. */
 TANDEM_API const size_t *tandem_tensor_nb(const tandem_tensor *tensor);
 /** The name, or "". Lives as long as the tensor and changes with tandem_tensor_set_name. Never
  *  fails. Any thread. */
@@ -224,14 +222,14 @@ TANDEM_API const char *tandem_tensor_name(const tandem_tensor *tensor);
 TANDEM_API const char *tandem_tensor_op_name(const tandem_tensor *tensor);
 /** i-th operand of the operation, from 0 on; NULL when there is none. Never fails. Any thread. */
 TANDEM_API tandem_tensor *tandem_tensor_src(const tandem_tensor *tensor, int i);
-/** Where the values are, or NULL for a result that has no memory yet. Results that are outputs of a
- *  finished graph have memory of their own; other results only while the graph computes. Owned by
- *  the context, or by whoever lent it. Never fails. Any thread. */
+/** The memory of the values, or NULL for a result that has none yet. Outputs of a finished graph
+ * have memory of their own; other results only while the graph computes. Owned by the context, or
+ * by the lender. Never fails. Any thread. */
 TANDEM_API void *tandem_tensor_data(const tandem_tensor *tensor);
 /** Count of values: the product of the extents; 0 for NULL. Never fails. Any thread. */
 TANDEM_API int64_t tandem_tensor_elements(const tandem_tensor *tensor);
-/** Bytes from the first to behind the last value, strides included; 0 for NULL. Never fails. Any
- *  thread. */
+/** Bytes from the first value to the end of the last one, strides included; 0 for NULL. Never
+ * fails. Any thread. */
 TANDEM_API size_t tandem_tensor_bytes(const tandem_tensor *tensor);
 /** Whether values lie without gaps in the order of ne. Never fails. Any thread. */
 TANDEM_API bool tandem_tensor_is_contiguous(const tandem_tensor *tensor);

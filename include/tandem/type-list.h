@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * room: ggml-like
  *
- * X(NAME, number, "text", values per block, bytes per block): one row a tensor type. The numbers
+ * X(NAME, number, "text", values per block, bytes per block): one row per tensor type. The numbers
  * and block layouts are those of ggml (ggml.h, ggml-common.h of the ggml project), so that files
  * made for one library are read by the other. BCML1 is Tandem's own (docs/formats.md): its number
- * lies far above those that ggml gives out one after another, and between those of its forks, so
- * that other readers refuse it as unknown. */
+ * is far above those that ggml assigns consecutively, and between those of its forks, so that other
+ * readers refuse it as unknown. */
 #define TANDEM_TYPE_LIST(X)                                                                        \
     X(F32, 0, "f32", 1, 4)                                                                         \
     X(F16, 1, "f16", 1, 2)                                                                         \

@@ -10,12 +10,11 @@
 #define TANDEM_VERSION_PATCH  0
 #define TANDEM_VERSION_STRING "0.2.0"
 
-/** Binary interface number. A backend from outside the library that was built for another number is
- *  refused. Programs are kept apart by the library's file name and by the version of its symbols:
- *  libtandem.so.0.2, TANDEM_0.2. What a number promises: structures that begin with `size` (or with
- *  `abi` and `size`) only ever grow at their ends, and a shorter one is served; all others keep
- *  their layout; numbers of statuses, types, kinds and stages stay. tests/suite_runtime_abi.c holds
- *  each size and offset. */
+/** Binary interface number. A plugin built for another number is refused. For programs, the
+ * library's file name and the version of its symbols change: libtandem.so.0.2, TANDEM_0.2. Within
+ * one number, structures that begin with `size` (or with `abi` and `size`) only grow at their ends,
+ * and shorter ones are accepted; all others keep their layout; numbers of statuses, types, kinds
+ * and stages do not change. tests/suite_runtime_abi.c checks each size and offset. */
 #define TANDEM_ABI 2
 
 /** Marks what libtandem.so exports. */
@@ -25,7 +24,7 @@
 #define TANDEM_API
 #endif
 
-/** Around the declarations of each public header: names without C++'s types in them. */
+/** Around the declarations of each public header: C linkage in C++. */
 #ifdef __cplusplus
 #define TANDEM_BEGIN_C extern "C" {
 #define TANDEM_END_C   }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * usage: cuda-pack texts FOLDER       writes a text for clang, FOLDER/KEY.cu, for each program
- *        cuda-pack join FOLDER FILE   makes the pack FILE of what clang has made, FOLDER/KEY.s
- * A program of the build (mk/cuda_pack.mk) that is not installed. Programs are all that a device
- * asks for before anybody tunes it, in all types of weights. */
+ * usage: cuda-pack texts FOLDER       writes a source for clang, FOLDER/KEY.cu, for each program
+ *        cuda-pack join FOLDER FILE   packs what clang compiled, FOLDER/KEY.s, into FILE
+ * A program of the build (mk/cuda_pack.mk) that is not installed. The pack has the programs that a
+ * device needs before it is tuned, for all weight types. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static struct program programs[MOST_PROGRAMS];
 static unsigned n_programs;
 static char *texts;
 
-/* A device with everything that every device of ours has. */
+/* A device with the features that all supported devices have. */
 static struct tnd_gpu_device device = {.caps = {.fp64 = true,
                                                 .subgroups = true,
                                                 .max_group = GROUP_MOST,
@@ -129,7 +129,7 @@ static void add_all(void)
     }
 }
 
-/* ---- what is written ---- */
+/* ---- writing sources ---- */
 
 static void write_file(const char *path, struct tnd_text *text)
 {
@@ -141,7 +141,8 @@ static void write_file(const char *path, struct tnd_text *text)
     tnd_text_fini(text);
 }
 
-/* Options as lines of C; what a driver gives NVRTC as headers is included. */
+/* Writes the options as #define lines, and the headers that a driver passes to NVRTC as #include
+ * lines. */
 static void write_text(const char *folder, const struct program *program)
 {
     struct tnd_text text = TND_TEXT_INIT;
@@ -182,7 +183,7 @@ static int compare(const void *a, const void *b)
     return p->key < q->key ? -1 : p->key > q->key;
 }
 
-/* The number behind a word of PTX without its point: 63 of ".version 6.3". */
+/* The number after a word of PTX without its point: 63 for ".version 6.3". */
 static unsigned number_behind(const char *ptx, const char *word)
 {
     const char *at = strstr(ptx, word);
@@ -196,7 +197,7 @@ static unsigned number_behind(const char *ptx, const char *word)
     return number;
 }
 
-/* In front of each stands what it was made from; a driver takes that for a comment. */
+/* Each program is preceded by a comment with the key that it was made from. */
 static void join(const char *folder, const char *path)
 {
     static struct tnd_cuda_packed packed[MOST_PROGRAMS];

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# For the check scripts: who includes whom. Sourced after files.sh, not run.
+# For the check scripts: which module includes which. Sourced after files.sh, not run.
 
 # arrows: one line "FROM TO" for each include between modules of the product. A module is a source file
 # and the header of its name, without suffix: sched/pool.c and sched/pool.h are sched/pool.
@@ -14,7 +14,7 @@ cycles() {
     arrows | awk '
         { out[$1] = out[$1] " " $2; node[$1]; node[$2]; in_count[$2]++; out_count[$1]++; in_of[$2] = in_of[$2] " " $1 }
         END {
-            # What nobody in the rest includes, or what includes nobody of the rest, is on no cycle.
+            # A module that no remaining one includes, or that includes none of them, is on no cycle.
             do {
                 removed = 0
                 for (n in node) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: bash tools/dev/busy_drift.sh BUILD [BUILD..]
-# Counts the cells that drift blames while one and two other programs compute, for each build in turns.
-# Wants a machine that is idle otherwise; takes a minute for the table and half a minute a count.
+# Counts the cells that drift detection reports while one and two other programs compute, for each build
+# in turns. Needs an otherwise idle machine; takes a minute for the table and half a minute per count.
 set -u
 [ $# -ge 1 ] || { sed -n '3,5s/^# //p' "$0"; exit 2; }
 work=$(mktemp -d)

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 # usage: check.sh [JOB...]     (make check, make check-full; default: the jobs of make check)
 #        check.sh full         all jobs
-#        check.sh ci           all jobs, the most valuable first; none is begun after BUDGET (25) minutes
+#        check.sh ci           all jobs, the most valuable first; starts none after BUDGET (25) minutes
 #        check.sh list         prints the names of all jobs
 # Runs independent jobs side by side, each with its own build tree and its own log in build/check/. Says
 # at once how long that may take, every 20 s what is running, then CUnit's summaries, and at the end each
 # test that failed once, whatever number of checks and variants it failed in. A job that takes longer than
 # JOB_LIMIT minutes (120; of ci 25) is ended and has failed. The last line is "N passed, N failed, N skipped": tests
-# of all variants, and one for each job without tests. SIGINT and SIGTERM end all jobs; what was done
-# until then is summed up.
+# of all variants, and one for each job without tests. SIGINT and SIGTERM end all jobs; the finished
+# ones are summed up.
 set -u
 cd "$(dirname "$0")/../.."
 cores=$(nproc)
@@ -17,12 +17,12 @@ lanes=${LANES:-$((cores < 8 ? 2 : 4))}
 make_jobs=$(((cores + lanes - 1) / lanes))
 logs=build/check
 fuzz_seconds=${FUZZ_SECONDS:-5}
-job_limit=$((${JOB_LIMIT:-120} * 60)) # for what hangs: a slow or busy machine takes 40 minutes for a job
+job_limit=$((${JOB_LIMIT:-120} * 60)) # for jobs that hang: a slow or busy machine takes 40 minutes for a job
 mkdir -p "$logs"
 
-# Each job is a make of its own: nothing of the make that called us is handed on.
+# Each job runs its own make: nothing of the calling make is inherited.
 unset MAKEFLAGS MFLAGS MAKELEVEL
-# Functions and lines are enough for a stack: all that -g writes would take a gigabyte more.
+# Functions and lines are enough for a stack trace: a full -g would take a gigabyte more.
 export WERROR=1 ASSERT=1 CFLAGS='-O2 -g1'
 # Kernels are compiled once for all jobs, as PoCL does it.
 export TANDEM_FAKE_CUDA_PROGRAMS=${TANDEM_FAKE_CUDA_PROGRAMS:-$PWD/build/fake_cuda_programs}
@@ -36,7 +36,7 @@ job_asan() {
     TANDEM_TEST_EFFORT=1 mk BUILD=build/asan CC=clang SAN=address,undefined CFLAGS='-O1 -g1' \
         SUITES="$asan_suites" check-suites
 }
-# Everything with GCC as users get it.
+# Everything with GCC, built as for users.
 job_gcc() {
     mk BUILD=build/gcc CC=gcc all benches examples build/gcc/make-models || return 1
     mk BUILD=build/gcc CC=gcc check-suites
@@ -58,7 +58,7 @@ job_tools() {
         bash tests/gpu_day.sh build/gcc && bash tests/graph_tool.sh build/gcc &&
         bash tools/dev/check_report.sh build/gcc
 }
-# What a newcomer has: a clone without test data of others beside it, and neither git nor python3.
+# A newcomer's machine: a clone without test data beside it, and neither git nor python3.
 job_clone() {
     local place code file
     place=$(mktemp -d) || return 1
@@ -89,7 +89,7 @@ job_tsan() {
 job_clang() { mk BUILD=build/clang CC=clang CFLAGS=-O3 all benches suites; }
 job_gcc_O0() { mk BUILD=build/gcc-O0 CC=gcc CFLAGS=-O0 all; }
 job_gcc_O3() { mk ASSERT= BUILD=build/gcc-O3 CC=gcc CFLAGS=-O3 all; }
-# The optional parts left out; the suites must still pass.
+# Without the optional parts; the suites must still pass.
 job_without() {
     mk BUILD=build/without CC=gcc CFLAGS=-O1 NO_HWLOC=1 NO_CJSON=1 NO_OPENCL=1 all || return 1
     TANDEM_TEST_EFFORT=1 mk BUILD=build/without CC=gcc CFLAGS=-O1 NO_HWLOC=1 NO_CJSON=1 NO_OPENCL=1 \
@@ -97,7 +97,7 @@ job_without() {
 }
 # The kernels for ARM in an emulator.
 job_neon() { JOBS_MAKE=$make_jobs bash tools/dev/check_neon.sh; }
-# What Windows misses is what docs/platforms.md says.
+# Windows lacks exactly what docs/platforms.md lists.
 job_mingw() { JOBS_MAKE=$make_jobs bash tools/dev/check_mingw.sh; }
 job_fuzz() { mk fuzz-all SECONDS_EACH="$fuzz_seconds"; }
 # The backend for programs with ggml, in small hosts of our own.
@@ -111,16 +111,16 @@ job_python() {
             python3 "bindings/python/tests/$test.py" || return 1
     done
 }
-# The server as users start it; it says so where it was left out.
+# The server as users start it; reports if the build has none.
 job_server() {
     mk BUILD=build/gcc CC=gcc all server-load build/gcc/make-models && bash tests/server.sh build/gcc
 }
-# What kernel-pack refuses and makes, and compilers of tile instructions.
+# What kernel-pack refuses and generates, and compilers with tile instructions.
 job_pack() {
     mk BUILD=build/pack build/pack/kernel-pack && bash tests/kernel_pack.sh build/pack &&
         bash tests/amx_code.sh
 }
-# Ranks of each MPI that is here, started as users do.
+# Ranks with each installed MPI, started as users do.
 job_cluster() {
     mk BUILD=build/gcc CC=gcc all build/gcc/cluster-ranks || return 1
     mk BUILD=build/gcc CC=gcc shaped-switch || return 1
@@ -129,7 +129,7 @@ job_cluster() {
 job_includes() { bash tools/dev/check_includes.sh; }
 job_style() { bash tools/dev/check_style.sh; }
 job_docs() { bash tools/dev/check_docs.sh && bash tools/dev/check_spelling.sh; }
-# The commands of the documents are right, and run.
+# The commands in the documents are correct, and run.
 job_commands() { bash tools/dev/check_commands.sh build/gcc; }
 # Small additions touch as few files as CONTRIBUTING.md promises.
 job_recipes() { JOBS_MAKE=$make_jobs bash tools/dev/check_recipes.sh; }
@@ -138,7 +138,7 @@ job_headers() { bash tools/dev/check_headers.sh; }
 job_symbols() {
     bash tools/dev/check_symbols.sh build/gcc && bash tools/dev/check_hardening.sh build/gcc
 }
-# No function of libtandem.so is out of reach, and none of the library is dead.
+# Every function of libtandem.so is reachable, and the library has no dead ones.
 job_reach() { bash tools/dev/check_reach.sh build/gcc; }
 job_install() { bash tools/dev/check_install.sh build/gcc; }
 
@@ -174,7 +174,7 @@ declare -A weight=([gcc]=300 [asan]=640 [tsan]=300 [recipes]=60 [tools]=60 [serv
     [install]=30 [clone]=400 [fuzz]=420 [faults]=60 [machines]=60 [without]=120 [neon]=180 [clang]=100
     [gcc_O3]=90 [gcc_O0]=40 [mingw]=80 [pack]=20)
 [ "${1:-quick}" != quick ] || weight[asan]=400 weight[tsan]=150
-# What the last run took counts more.
+# Times of the last run take precedence.
 if [ -r "$logs/seconds" ]; then
     while read -r job seconds; do weight[$job]=$seconds; done <"$logs/seconds"
 fi
@@ -206,7 +206,7 @@ tell_progress() {
     done
 }
 
-# Prints what a person wants of a job's log and adds its counts.
+# Prints the summary of a job's log and adds its counts.
 report() { # NAME CODE SECONDS
     local name=$1 code=$2 seconds=$3 log=$logs/$1.log line verdict=good n_skips
     # (Some jobs run several scripts, each with such a line.)
@@ -295,7 +295,7 @@ summary() {
     echo "$passed passed, $failed failed, $skipped skipped"
 }
 
-# Ends jobs that hang: asks at one tick, insists at the next. (Nothing may run in the foreground here:
+# Ends jobs that hang: SIGTERM at one tick, SIGKILL at the next. (Nothing may run in the foreground here:
 # bash would report the end of the job itself, and wait -n would not.)
 end_overdue() {
     local pid signal
@@ -311,7 +311,7 @@ end_overdue() {
     done
 }
 
-# Ends what is running, with all that it has started, and sums up what was done.
+# Ends all running jobs with their children, and sums up the finished ones.
 stop() { # SIGNAL
     local pid
     trap '' INT TERM

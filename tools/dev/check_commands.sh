@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: check_commands.sh BUILD [MAKE-MODELS]     (part of make docs)
-# The commands of the documents are right: each command of our tools, in a block or in a line of text, names
+# Checks the commands in the documents: each command of our tools, in a block or in a line of text, names
 # a subcommand and options that --help lists; and each block ```sh runs in a folder of its own, with a small
-# model in it, unless the line before says why it does not: <!-- not run: WHY -->. Measuring gets a second.
+# model in it, unless the line before has a reason not to: <!-- not run: WHY -->. Measuring gets a second.
 set -u
 cd "$(dirname "$0")/../.."
 . tools/dev/files.sh
@@ -58,7 +58,7 @@ check_command() {
     done
 }
 
-# Commands of a document, one a line behind its number: of blocks and of code within the text.
+# Commands of a document, one per line after its line number: in blocks and in code within the text.
 commands_in() {
     awk -v tools="$tools" '
         function tell(text,    n, parts, i, words) {
@@ -90,7 +90,7 @@ mkdir -p "$shims"
 for tool in ${tools//|/ }; do
     printf '#!/bin/sh\nexec "%s" "$@"\n' "$root/$build/$tool" >"$shims/$tool"
 done
-# Measuring for real takes minutes: seconds for one small shape shows as well that the command is right.
+# Real measurements take minutes: a few seconds for one small shape also show that the command is correct.
 cat >"$shims/mulmat-tune" <<END
 #!/bin/sh
 case "\${1:-} \$*" in
@@ -113,7 +113,7 @@ for document in $documents; do
     rm -rf "$folder" && mkdir -p "$folder" && cp -r "$work/models/." "$folder"
     for each in docs bench-data bindings include tools; do ln -s "$root/$each" "$folder/$each"; done
     ln -s "$shims" "$folder/build"
-    # One file a block: begin-LINE.sh, those that are marked left out.
+    # One file per block: begin-LINE.sh, without the marked ones.
     n_left=$((n_left + $(grep -c '^<!-- not run: ..*-->$' "$document")))
     awk -v folder="$folder" '
         /^```sh$/ && before !~ /^<!-- not run: .+-->$/ { out = sprintf("%s/begin-%05d.sh", folder, FNR); next }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Documents and code say the same: every public function has a docstring (its own, or one for the group
+# Checks that documents and code agree: every public function has a docstring (its own, or one for the group
 # of lines that it stands in), statuses and make targets that are named exist, every environment
 # variable that the code reads is listed in docs/environment.md, every file that is named exists.
 set -u
@@ -25,8 +25,8 @@ awk '
     complain "$hit"
 done
 
-# A docstring says which threads may call and how the call fails, or that it never does. (A header may
-# say in its first comment, once for all: "Threads: ...", "Functions that return no status never fail".)
+# A docstring says which threads may call, and how the call fails or that it never does. (A header may
+# say it in its first comment for all functions: "Threads: ...", "Functions that return no status never fail".)
 awk '
     FNR == 1 { head = ""; in_head = 1; text = ""; in_comment = 0; after = 0 }
     in_head { line = $0; sub(/^ \* ?/, " ", line); head = head line; if ($0 ~ /\*\//) in_head = 0; next }
@@ -77,7 +77,7 @@ done | while IFS='|' read -r file link; do
     [ -e "$(dirname "$file")/$link" ] || complain "$file: links to $link, which does not exist"
 done
 
-# Links to places: each heading has the name that GitHub makes of it.
+# Links to headings: each heading has GitHub's anchor name.
 places_of() {
     awk '/^```/ { code = !code } !code && /^#+ / {
         name = tolower($0); sub(/^#+ +/, "", name); gsub(/[^a-z0-9 _-]/, "", name); gsub(/ /, "-", name)
@@ -122,8 +122,8 @@ while IFS=: read -r file name; do
 done <"${TMPDIR:-/tmp}/named.$$"
 rm -f "${TMPDIR:-/tmp}/named.$$" "${TMPDIR:-/tmp}/names.$$"
 
-# Messages that are explained stand in the sources: each longer piece between words in capitals, which
-# stand for what differs.
+# Messages explained in the documents exist in the sources: each longer piece between words in capitals,
+# which are placeholders.
 texts=$(sources | grep -vE '^(tests|docs)/' | xargs cat | tr '\n' ' ' |
     sed -E 's/" *(PRI[a-z0-9]+ *)?"//g; s/\\"/"/g; s/%[-.*0-9]*l*[a-z]+/%/g'; cat Makefile)
 grep -E '^\| `' docs/troubleshooting.md | awk -F ' \\| ' '{ print $1 }' | grep -oE '`[^`]+`' | tr -d '`' |

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: check_hardening.sh FOLDER      (where the libraries and the tools are, built with optimisation)
-# What is shipped was built so that an overrun ends the program instead of being of use to somebody: relocations
-# are read-only, stacks cannot run code and are guarded, calls of libc check sizes, tools move in memory, and the
-# CPU may check where calls and returns go. No file names the folder that it was built in.
+# Shipped files are hardened, so that an overrun ends the program instead of being exploitable: relocations are
+# read-only, stacks are not executable and are guarded, calls of libc check sizes, tools are position-independent,
+# and the CPU may check targets of calls and returns. No file contains the name of its build folder.
 set -u
 cd "$(dirname "$0")/../.."
 . tools/dev/files.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Each header compiles alone: the public ones as C11 and as C++17, with both compilers where they are
-# there, the internal ones as C11. Left out: lists and templates (without a guard, or *_lanes.h, which
+# Each header compiles on its own: the public ones as C11 and as C++17, with both compilers if they are
+# installed, the internal ones as C11. Left out: lists and templates (without a guard, or *_lanes.h, which
 # need words that the including file brings).
 set -u
 cd "$(dirname "$0")/../.."

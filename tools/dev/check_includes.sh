@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Holds the arrows of the house: a room includes its own headers, those of the rooms below, and the
+# Checks the allowed includes: a room includes its own headers, those of the rooms below, and the
 # public headers that these rooms own (their `room:` line). llama/, bridge/ and the documents' examples
 # include public headers only; tandem-llama and tandem-server use llama/ through its public header. Files of
 # different folders do not include each other in a circle.

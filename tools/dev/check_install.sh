@@ -23,8 +23,8 @@ run() { # WHAT COMMAND...
 run "make install" make "${places[@]}" install
 lib=$stage/root/opt/t/lib/machine
 export LD_LIBRARY_PATH=$lib
-# Not exported: with other flags from pkg-config, the next make would build everything anew, and beside it
-# other checks run what is built.
+# Not exported: with other flags from pkg-config, the next make would rebuild everything while other checks
+# run the built files.
 installed_flags() {
     PKG_CONFIG_PATH=$lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$stage/root pkg-config "$@"
 }
@@ -84,7 +84,7 @@ for tool in "$stage"/root/opt/t/bin/*; do
         echo "SKIP check_install: no groff"
     fi
 done
-# Completions: of a command's beginning, of an option's behind a word that is no command.
+# Completions: of the beginning of a command, and of an option after a word that is not a command.
 completes() { # EXPECTED WORD...
     local expected=$1 said
     shift
@@ -115,7 +115,7 @@ for example in docs/examples/*.c bindings/python/examples/*.py; do
     [ -e "$docs/examples/$(basename "$example")" ] || complain "$example is not installed"
 done
 
-# Python, without what the tree holds: the installed package finds the installed libraries.
+# Python, without files of the tree: the installed package finds the installed libraries.
 if command -v python3 >/dev/null; then
     run "make install-python" make "${places[@]}" install-python
     python=$(dirname "$(find "$stage/root" -name tandem_infer)")
@@ -132,7 +132,7 @@ run "make uninstall" make "${places[@]}" uninstall
 left=$(find "$stage/root" -mindepth 1 -not -type d -o -name '*tandem*' -o -name ggml)
 [ -z "$left" ] || complain "make uninstall leaves: $left"
 
-# Into the running system, as a user without a DESTDIR does: the last lines say what is to be done.
+# Into the running system, as a user without a DESTDIR does: the last lines say what to do next.
 run "make install without DESTDIR" make BUILD="$build" PREFIX="$stage/mine" install
 built=$(grep -E '^  (CC|AR|LD) ' "$log" | head -3)
 [ -z "$built" ] || complain "make install builds again what was built: $built"

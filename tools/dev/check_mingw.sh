@@ -3,7 +3,7 @@
 # usage: check_mingw.sh      (JOBS_MAKE; CCACHE=ccache)
 # Builds the rooms up to tune/ and their suites for Windows with the MinGW compiler and runs the suites
 # under wine. The tests that fail are those of tests/windows/expected-failures, no more and no fewer;
-# those with a "~" in front hang on real times and may do either.
+# those with a "~" before them depend on real times and may pass or fail.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 . tools/dev/files.sh

@@ -5,7 +5,7 @@
 # The kernels for ARM: builds library and suites for 64-bit ARM by a cross compiler, warnings being
 # errors, and runs the suites of the kernels in an emulator, on CPUs of three levels: NEON alone, with
 # the dot product of bytes, with their matrix product. CUnit for ARM is fetched once from the
-# distribution, through apt, into the build folder. What is not there is a skip with its reason.
+# distribution, through apt, into the build folder. A missing part is skipped with its reason.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 build=${BUILD:-build/arm64}
@@ -45,7 +45,7 @@ if [ ! -e "$archive" ]; then
 fi
 [ -e "$archive" ] || skip "CUnit for arm64 has no $archive"
 
-# Optional libraries of this machine are not the other one's: pkg-config finds none.
+# Optional libraries of this machine are of no use for the target: pkg-config must find none.
 make --no-print-directory -j"${JOBS_MAKE:-2}" BUILD="$build" CC="$compiler" PKG_CONFIG=false NO_OPENCL=1 \
     WERROR=1 CPPFLAGS="-isystem $cunit/usr/include" LDFLAGS="-L$(dirname "$archive")" \
     lib "$build"/suite_{base,ggml,backends} || exit 1
@@ -65,8 +65,8 @@ run() { # CPU BINARY [SUITE]
         grep -vE '^(Suite: |  Test: .*\.\.\.passed *$)|^ *$' "$log" | tail -20
     fi
 }
-# The CPU "max" has i8mm, and its suites run the kernels of all levels. The others, NEON alone and
-# dotprod, show that nothing above their level is met.
+# The CPU "max" has i8mm, and its suites run the kernels of all levels. The others, NEON only and
+# dotprod, show that no instruction above their level is executed.
 {
     echo "max suite_base"
     echo "max suite_ggml"

@@ -3,7 +3,7 @@
 # Runs tests of the OpenCL matrix products on oclgrind, a device that checks every access of each
 # work-item: out-of-bounds reads and writes, data races. Slow: about a minute for each type.
 #     tools/dev/check_oclgrind.sh [SUITE_BINARY [TYPES [SUITE [TEST]]]]
-# TYPES: names as in "q4_0 f16"; default: one of each way to read levels. SUITE: matmul, ops, ...
+# TYPES: names as in "q4_0 f16"; default: one for each method of reading quantised values. SUITE: matmul, ops, ...
 # Generated kernels: check_oclgrind.sh build/release/suite_graph "" window; 10 seconds.
 set -u
 cd "$(dirname "$0")/../.."
@@ -24,7 +24,7 @@ fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 echo "$runtime" >"$folder/oclgrind.icd"
-# The loader takes oclgrind alone; what it finds goes to a file.
+# The loader uses only oclgrind; its findings go to a file.
 OCL_ICD_VENDORS=$folder/ OCLGRIND_DATA_RACES=1 OCLGRIND_LOG=$folder/log \
     "$binary" -s "$suite" ${4:+-t "$4"}
 status=$?

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: check_reach.sh BUILD      (build/gcc: with the library, the tools, the benches and the suites)
-# Every function of libtandem.so is reached by a public one: the linker drops the others, and this
-# holds that it did. A function that was dropped must serve a tool, a bench or a test (the static
-# library has it); else it is dead.
+# Every function of libtandem.so is reachable from a public one: the linker drops the others, and this
+# checks that it did. A dropped function must be used by a tool, a bench or a test (from the static
+# library); otherwise it is dead.
 set -u
 cd "$(dirname "$0")/../.."
 . tools/dev/files.sh
@@ -18,7 +18,7 @@ nm "$build/libtandem.so" | functions >"$work/kept"
 nm "$build/libtandem.so" | awk '{print $NF}' | sort -u >"$work/names"
 nm "$build/libtandem.a" 2>/dev/null | functions | grep '^tnd_' >"$work/all"
 comm -13 "$work/kept" "$work/all" >"$work/dropped"
-# What tools, benches and tests call, directly or by way of other dropped functions.
+# Functions that tools, benches and tests call, directly or through other dropped functions.
 {
     find "$build"/obj/{tools,bench,tests} -name '*.o' -print0 | xargs -0 nm --undefined-only 2>/dev/null |
         awk '{print $NF}'

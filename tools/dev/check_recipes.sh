@@ -32,7 +32,7 @@ for recipe in $recipes; do
     if [ -z "$limit" ] || [ "$touched" -gt "$limit" ]; then
         complain "tests/recipes/$recipe: touches $touched files of the product, at most ${limit:-'(no number given)'}"
     fi
-    # Patches whose lists have the same neighbour would not fit after one another.
+    # Patches that change the same place of a list would not apply after one another.
     if ! patch -s -p1 -F0 --dry-run <"$patch"; then
         complain "tests/recipes/$recipe: does not fit the tree; make the patch anew"
     elif ! (cd "$copy" && patch -s -p1 --no-backup-if-mismatch <"$patch"); then

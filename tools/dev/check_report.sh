@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: check_report.sh BUILD             (needs BUILD/mulmat-tune)
-# Pages of mulmat-tune analyze, fresh ones and those of docs/reports/: they ask for nothing outside
-# themselves, are not too large, and are valid HTML (where `tidy` is installed). The last line is
+# Checks pages of mulmat-tune analyze, new ones and those of docs/reports/: they load nothing from outside,
+# are not too large, and are valid HTML (where `tidy` is installed). The last line is
 # "N passed, N failed, N skipped".
 set -u
 cd "$(dirname "$0")/../.."
@@ -35,7 +35,7 @@ make_page devices bench-data/pocl-epyc-zen5/table.json --type q4_0
 make_page lanes bench-data/epyc-zen5-2-cores/table.json --type q4_0 --trace tests/fuzz/corpus/trace/two_runs.json
 make_page compared bench-data/epyc-zen5-2-cores/table.json bench-data/epyc-zen5-2-cores/table.json --type q4_0
 
-# Links go to places of the page, pictures of CSS to its own patterns, namespaces to nowhere.
+# Links lead to anchors of the page, images in CSS to its own patterns, namespaces are not loaded.
 outside='https?://|src=|srcset=|@import|<(script|iframe|object|embed|link|base|form)|url\([^#]|href="[^#]|[[:space:]]on[a-z]+='
 for page in "$work"/*.html docs/reports/*.html; do
     [ -f "$page" ] || continue

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The words of the documents: none that codespell knows as a misspelling, none that aspell's British
-# dictionary and tools/dev/words.txt (names and terms, one a line, sorted) both lack. Code is not looked at.
+# Spelling of the documents: no misspelling known to codespell, and no word that is neither in aspell's British
+# dictionary nor in tools/dev/words.txt (names and terms, one per line, sorted). Code is not checked.
 # `check_spelling.sh words` prints the words that are lacking.
 set -u
 cd "$(dirname "$0")/../.."

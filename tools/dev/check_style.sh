@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What a machine can see of the style: blanks, line and file length, unique names, licence lines.
+# Mechanical checks of style: blanks, line and file length, unique names, licence lines.
 set -u
 cd "$(dirname "$0")/../.."
 . tools/dev/files.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: check_table_schema.sh TABLE.json...
-# Holds JSON tables against docs/table.schema.json; needs python3-jsonschema, without which it says so.
+# Validates JSON tables against docs/table.schema.json; skipped, with a note, without python3-jsonschema.
 set -u
 if ! python3 -c 'import jsonschema' 2>/dev/null; then
     echo "check_table_schema: left out, python3-jsonschema is not installed"

@@ -27,7 +27,7 @@ section Terms | awk -F ' *[|] *' '{ print $2 }' | sort | uniq -d | while IFS= re
     complain "$glossary: '$term' stands twice"
 done
 
-# Each number of the policy says unit, reason and test, and the test exists.
+# Each number of the policy documents unit, reason and test, and the test exists.
 tr '\n' ' ' <tune/policy.h | sed 's/ \* / /g; s/#define/\n#define/g' | sed -n '/---- Comparing/,$p' |
     grep -oE '/\*[^/]*Unit: [^/]*\*/|/\* [A-Z][^-].*\*/' | while IFS= read -r comment; do
     [[ $comment == *Unit:*Why:*Test:* ]] || complain "tune/policy.h: lacks Unit, Why or Test: ${comment:0:60}"
@@ -48,14 +48,14 @@ sources | grep -vE '^(tests|docs|bench|tools/kernel-pack)/' | xargs grep -nE "\"
 # The second: | not | but |, the first column holds the words, between backquotes those that the
 # names of the product may not be made of.
 words=$(section 'Words that we do not use' | awk -F ' *[|] *' '{ print $2 }' | grep -oE '`[a-z]+`' | tr -d '`' | paste -sd '|')
-# What is spelled so for a reason: formats of others and the C language.
+# Exceptions: names of foreign formats and of the C language.
 allowed='ffn_gate|gate_[a-z]*|[a-z_]*_gate|FFN_GATE[A-Z_]*|TND_LLAMA_FFN_GATE[A-Z_]*|TND_TOKEN_STEP_STRIP|strips_blank'
 sources | grep -vE '^(tests|docs)/' | grep -E "^($(either $rooms include tools bench))/" |
     xargs awk -v words="(^|_)($words)(_|$)" -v allowed="^($allowed)$" '
         FNR == 1 { in_comment = 0 }
         { line = $0
           gsub(/\\\\/, "", line); gsub(/\\"/, "", line); gsub(/"[^"]*"/, "", line); gsub(/'\''[^'\'']*'\''/, "", line)
-          # Comments: prose is free; names in it are not looked at.
+          # Comments are prose: not checked.
           while (1) {
               if (in_comment) {
                   if (!(end = index(line, "*/"))) { line = ""; break }

@@ -46,7 +46,7 @@ run_peer() { # NUMBER WORDS
     local line prompt generation speed
     eval "$2 -m $(printf %q "$model") -p $prompts -n $generated -t $threads -r 1 -o json" >"$work/out" 2>"$work/errors" ||
         { tail -3 "$work/errors" >&2; echo "compare_peers: failed: $2" >&2; exit 1; }
-    tr '\n' ' ' <"$work/out" | sed 's/}/}\n/g' >"$work/objects" # an object a line, whatever stands between
+    tr '\n' ' ' <"$work/out" | sed 's/}/}\n/g' >"$work/objects" # one object per line
     while read -r line || [ -n "$line" ]; do
         prompt=$(number n_prompt "$line") generation=$(number n_gen "$line")
         speed=$(sed -n 's/.*"samples_ns": *\[ *\([0-9]*\).*/\1/p' <<<"$line" |

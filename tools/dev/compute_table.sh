@@ -10,7 +10,7 @@ set -euo pipefail
 awk -v counts_file="$(dirname "$0")/cuda_counts.txt" '
 function max(a, b) { return a > b ? a : b }
 function min(a, b) { return a < b ? a : b }
-# Microseconds of so many operations and bytes at TFLOP/s and GB/s, behind a fixed cost.
+# Microseconds of these operations and bytes at TFLOP/s and GB/s, plus a fixed cost.
 function us(flops, bytes, tflops, gbps, fixed) {
     return fixed + max(flops / (tflops * 1e6), bytes / (gbps * 1e3))
 }
@@ -54,7 +54,7 @@ function peak(unit, threads, rate, behind) {
     printf "{\"unit\":\"%s\",\"threads\":%d,\"rate\":%g,\"count\":1,\"when\":0}%s\n", unit, threads, rate, behind
 }
 BEGIN {
-    # What real programs reach of peaks, and fixed costs in microseconds: assumptions.
+    # Assumptions: shares of the peaks that real programs reach, and fixed costs in microseconds.
     v["of_compute"] = 0.7; v["of_fused"] = 0.25; v["of_memory"] = 0.8; v["of_cpu_memory"] = 0.8
     v["of_counted"] = 0.8; v["backend"] = "opencl"; v["library"] = "clblast"
     v["handing_over"] = 2; v["launching"] = 8; v["latency"] = 10

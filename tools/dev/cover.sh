@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: cover.sh BUILD [--missed]    Line coverage by room from the counters of a run (make cover).
-# Parsers, which read what others wrote, must have PARSERS_LEAST percent; --missed prints the lines of
-# theirs that nothing ran.
+# Parsers, which read untrusted input, must have PARSERS_LEAST percent; --missed prints their lines
+# that were never executed.
 set -u
 cd "$(dirname "$0")/../.."
 build=$1

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 # Installs what is missing for building (deps.sh demo) or for everything (deps.sh check, the default).
 # As root with apt-get: installs. Otherwise: prints the exact package names (of Debian, Fedora, Arch or
-# Alpine), and fails only when something is missing without which it cannot go on. Plain sh: it runs
-# before anything is there. `deps.sh names` prints the names of all of them.
+# Alpine), and fails only when a required package is missing. Plain sh: it runs before anything is
+# installed. `deps.sh names` prints the names of all of them.
 set -u
 goal=${1:-check}
 
-# What a package of Debian (and Ubuntu) is called elsewhere; -: it is part of another, or there is none.
+# Names of a Debian (and Ubuntu) package elsewhere; -: part of another package, or there is none.
 names() {
     cat <<'END'
 Debian                  Fedora               Arch                     Alpine
@@ -77,7 +77,7 @@ builds() {
     shift
     folder=$(mktemp -d) || return 1
     printf '%s\n' "$program" >"$folder/probe.c"
-    # Libraries stand behind the program: linkers read from left to right.
+    # Libraries come after the program: linkers read from left to right.
     "$compiler" -o "$folder/probe" "$folder/probe.c" "$@" >/dev/null 2>&1
     result=$?
     rm -rf "$folder"
@@ -155,7 +155,7 @@ if has apt-get && [ "$(id -u)" = 0 ]; then
     export DEBIAN_FRONTEND=noninteractive
     # shellcheck disable=SC2086 # one word a package
     install_missing() { apt-get -q install -y --no-install-recommends $missing; }
-    # A bare system knows no packages yet, an old list names files that are gone: refresh and retry.
+    # A bare system has no package lists yet, and old lists name files that no longer exist: refresh and retry.
     install_missing || { apt-get -q update && install_missing; } || exit 1
     find_missing
     if [ -n "$required" ]; then

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: docs.sh BUILD [MAKE-MODELS]  (make docs)
-# Checks the documents (links and names, commands, spelling) and makes one site of them in build/docs,
-# where pandoc is there: a page a document, contents beside the text, one style sheet.
+# Checks the documents (links and names, commands, spelling) and, if pandoc is installed, makes one site of
+# them in build/docs: one page per document, contents beside the text, one style sheet.
 set -u
 cd "$(dirname "$0")/../.."
 . tools/dev/files.sh
@@ -33,7 +33,7 @@ else
             --lua-filter tools/dev/site/links.lua --no-highlight \
             -o "$site/$(page_of "$document")" "$document" || complain "$document: pandoc failed"
     done
-    # What pages link to or show and what is no page: copied, at its place in the tree.
+    # Linked or shown files that are not pages are copied to the same path.
     grep -ohE '(href|src)="files/[^"#]+' "$site"/*.html | sed 's,.*="files/,,' | sort -u |
         while IFS= read -r file; do
             if [ -d "$file" ]; then
@@ -45,7 +45,7 @@ else
                 complain "$site: links to $file, which does not exist"
             fi
         done
-    # Every link of a page leads to a page, and to a place in it.
+    # Every link of a page leads to an existing page and anchor.
     for page in "$site"/*.html; do
         grep -oE 'href="[^":]+"' "$page" | sed 's,href=",,; s,"$,,' | sort -u |
             while IFS= read -r link; do

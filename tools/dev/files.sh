@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-# For the check scripts: what they look at and how they report. Sourced, not run.
+# For the check scripts: which files they check and how they report. Sourced, not run.
 
-# The loop at the end of a pipe runs in this shell: it may count. (`< <(...)` needs /proc, which a
+# The loop at the end of a pipe runs in this shell, so that it can count. (`< <(...)` needs /proc, which a
 # bare chroot lacks.)
 shopt -s lastpipe
 
-# Prints the project's files below the given folders (default: all of it), without what was built, by
-# pip too.
+# Prints the project's files below the given folders (default: all), without build results, those of pip
+# included.
 project_files() {
     find "${@:-.}" \( -path ./build -o -path ./.git -o -path ./bindings/python/build \
         -o -name '*.egg-info' -o -name '*.orig' \) -prune -o -type f -print |

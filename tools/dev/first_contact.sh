@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: first_contact.sh [PAGE]         (as root; default: build/first-contact.md)
-# What a stranger sees: the commands of README and getting-started on a bare Debian, in a terminal of 80
+# What a new user sees: the commands of README and getting-started on a bare Debian, in a terminal of 80
 # columns, with their output and time, then wrong input with its messages and exit codes. Needs debootstrap
-# and tmux, and Debian's packages. Takes about ten minutes and 3 GiB in /var/tmp, which it gives back.
+# and tmux, and Debian's packages. Takes about ten minutes and 3 GiB in /var/tmp, which are freed.
 # CHECK=1 runs `make check`, too.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -50,7 +50,7 @@ run() {
     tmux kill-session -t "$terminal"
 }
 
-# told PAGE COMMAND: the page does have this command.
+# told PAGE COMMAND: checks that the page has this command.
 told() {
     grep -qF -- "$2" "$1" || { echo "first_contact: $1 has no '$2'"; exit 1; }
 }

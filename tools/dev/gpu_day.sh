@@ -40,7 +40,7 @@ steps=(
     "peer 300"
 )
 
-# ---- what steps say: lines of their logs that the summary takes over ---------------------------------
+# ---- what steps say: lines of their logs that the summary includes ---------------------------------
 figure() { echo "FIGURE: $*"; }
 fault() { echo "FAULT: $*"; faults=1; }
 absent() { echo "ABSENT: $*"; exit 77; }
@@ -199,7 +199,7 @@ step_bench() {
     "$bin/mulmat-tune" table show "$table" | sed -n '/transfers/,/^[^ ]/p'
 }
 
-# way NAME ARGUMENT...: one round of it; speeds go to $rounds as NAME/prompt and NAME/generation.
+# way NAME ARGUMENT...: one round of this candidate; speeds go to $rounds as NAME/prompt and NAME/generation.
 way() {
     local name=$1 got
     shift
@@ -218,7 +218,7 @@ way() {
     awk -F, -v name="$name" 'NR > 1 { print name "/" $1, $3 }' "$WORK/csv" | tee -a "$rounds"
 }
 
-# ratios BEST...: each way against the best of these, for prompts and generation.
+# ratios BEST...: each candidate against the best of these, for prompts and generation.
 ratios() {
     local what name best speed
     for what in prompt generation; do
@@ -243,7 +243,7 @@ set_size() {
     fi
 }
 
-# Single ways against the plan, which may split products and overlap nodes; in turns.
+# Single profiles against the plan, which may split products and overlap nodes; in turns.
 step_ways() {
     need_device
     need_table
@@ -267,7 +267,7 @@ step_ways() {
     fi
 }
 
-# Half of the weights have no room: they travel, or the CPU computes them.
+# Half of the weights do not fit: they are uploaded for each use, or the CPU computes with them.
 step_streaming() {
     need_device
     need_table
@@ -468,7 +468,7 @@ summary() {
     never_tried
 }
 
-# Few files, flat: a lent machine gives back no more.
+# Few files in one folder: a lent machine returns no more.
 publish() {
     local file
     summary >"$OUT/summary.md.new" 2>/dev/null && mv "$OUT/summary.md.new" "$OUT/summary.md"

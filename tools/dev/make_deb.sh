@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: make_deb.sh OUT      (make deb)
-# Builds the Debian packages from a copy of the tree, so that nothing of it stays there, puts them into
-# OUT and lets lintian look at them. Needs debhelper, dh-python and what the build needs.
+# Builds the Debian packages from a copy of the tree, so that no build results stay there, puts them into
+# OUT and checks them with lintian. Needs debhelper, dh-python and what the build needs.
 set -eu
 out=$(realpath -m "${1:-build/deb}")
 cd "$(dirname "$0")/../.."
@@ -13,7 +13,7 @@ command -v dpkg-buildpackage >/dev/null && command -v dh >/dev/null || {
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 mkdir "$stage/tandem"
-# What git knows, as it is now; without git, all but what was built.
+# The files that git tracks, in their current state; without git, all but build results.
 if git rev-parse --git-dir >/dev/null 2>&1; then
     git ls-files -z | tar c --null --ignore-failed-read -T - | tar x -C "$stage/tandem"
 else

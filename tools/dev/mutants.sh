@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # usage: mutants.sh [NAME...]         (make soak JOBS=mutants; default: all of tests/mutants)
 #        mutants.sh random N SEED     (make mutants N=20 SEED=7)
-# Do our tests find faults? Each patch of tests/mutants plants one (a check of a parser left out, a lock not given
-# back, an error passed over) into a copy of the tree, and the tests that its line "By:" names have to fail. The
+# Do our tests find faults? Each patch of tests/mutants plants one (a missing check of a parser, a lock that is not
+# released, an ignored error) into a copy of the tree, and the tests that its line "By:" names have to fail. The
 # same tests pass without it. Prints a table; at least 18 of 20 must be found.
 #     By: suite NAME...    suites       By: tsan NAME...    suites with the thread sanitizer
 #     By: faults CASES     faults.sh    By: tools GROUP     tools.sh

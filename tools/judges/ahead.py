@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# Layers behind the last one that predict ahead (multi-token prediction), for models.py and
-# converted.py. transformers passes over them, so the reference is put together from its parts: a
-# model of one layer that is shown eh_proj of embeddings and states (DeepSeek V3, arXiv:2412.19437,
-# 2.2). What it thinks likeliest is the text, so every draft of ours has to be accepted.
+# Layers after the last one that predict ahead (multi-token prediction), for models.py and
+# converted.py. transformers ignores them, so the reference is assembled from its parts: a model of
+# one layer that gets eh_proj of embeddings and states (DeepSeek V3, arXiv:2412.19437, 2.2). The text
+# consists of its most likely tokens, so every draft of ours has to be accepted.
 import json
 import os
 import random
@@ -83,7 +83,7 @@ class Reference:
         shutil.rmtree(alone)
 
     def keep(self, _, given):
-        self.own = given[0][0, -1:]  # what it goes on from: its state without the norm
+        self.own = given[0][0, -1:]  # the state to continue from, without the norm
 
     def drafts(self, text, k):
         """The k tokens that follow `text`, and the least lead of one over the next best."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The bridge judged by programs that others made, which load libggml-tandem.so as it is: xllamacpp
+# Judges the bridge with published programs, which load libggml-tandem.so unchanged: xllamacpp
 # (llama.cpp, ggml of API version 3) and llama-cpp-python (2). Greedy tokens of random models of
 # several types of weights, with and without it: equal, or different at first where the program's
 # own best tokens nearly tie. Needs: xllamacpp or llama-cpp-python, gguf, numpy.
@@ -20,7 +20,7 @@ import tempfile
 TYPES = "q4_0,q8_0,q4_k,q6_k,f16,f16-experts"
 EXPERTS_SHAPE = "512,1024,4,8,4,2048,8,2"
 LIBRARY = "libggml-blas-tandem.so"  # the name that programs look for in a folder of backends
-# Of log probabilities: what the two ways of rounding activations, to 8 or to 16 bits, may move.
+# Of log probabilities: allowed difference between activations rounded to 8 and to 16 bits.
 TIE_QUANTISED = 0.15
 TIE_F16 = 0.02  # with rounding to 8 bits, a token may go to another expert: no bound would hold
 LENGTHS = (2, 32, 128, 512)  # of prompts that are timed

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # GGUF files judged from outside: small random models of transformers, written as GGUF by
-# llama.cpp's converter and by ours, and computed by llama.cpp (the wheel xllamacpp) and here. What
-# its converter writes must give transformers' probabilities here; what ours writes must give them in
-# llama.cpp, but where llama.cpp does not with its own converter's file, too. Of encoders, their vectors.
+# llama.cpp's converter and by ours, and computed by llama.cpp (the wheel xllamacpp) and here. Files of
+# its converter must have transformers' probabilities here; files of ours must have them in llama.cpp,
+# unless llama.cpp fails with its own converter's file, too. For encoders, embeddings are compared.
 # Needs: torch, transformers, safetensors, numpy, gguf, xllamacpp, and the folder of llama.cpp's
 # source with conversion/ (tools/judges/run.sh takes it from the archive of llama-cpp-python).
 #

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# What kernels of products cost on paper: the instructions of their inner loops, counted in the
-# machine code that NVIDIA's compilers make of them, against the units of a multiprocessor and the
-# rates of data sheets. No GPU is needed, and nothing is measured.
+# Theoretical cost of product kernels: the instructions of their inner loops, counted in the machine
+# code of NVIDIA's compilers, against the units of a multiprocessor and the rates of data sheets. Needs
+# no GPU, and measures nothing.
 # Needs: nvidia-cuda-nvrtc-cu12, nvidia-cuda-nvcc-cu12, nvidia-cuda-nvdisasm.
 #
 # usage: cuda_cost.py [--counts FILE] [--write] [--no-compile] [--table FILE]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# The pack of prebuilt kernels (make ptx): ptxas, which a driver has inside, takes the PTX of every
-# program for every compute capability. A kernel of products that spills is a failure, and so is a
-# program that is not there. Needs: nvidia-cuda-nvcc-cu12.
+# Checks the pack of prebuilt kernels (make ptx): ptxas, which drivers contain, compiles the PTX of
+# every program for every compute capability. A product kernel that spills is a failure, and so is a
+# missing program. Needs: nvidia-cuda-nvcc-cu12.
 #
 # usage: cuda_pack.py PACK [--capabilities 60,75,...]
 import argparse

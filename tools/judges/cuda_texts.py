@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What NVIDIA's compilers for run time (NVRTC) and for PTX (ptxas) make of our texts in the dialect
-# of CUDA: shared by the judges cuda_*.py. No GPU is needed.
+# Compiles our sources in the CUDA dialect with NVIDIA's run-time compiler (NVRTC) and its PTX compiler
+# (ptxas): shared by the judges cuda_*.py. Needs no GPU.
 # Needs: nvidia-cuda-nvrtc-cu12, nvidia-cuda-nvcc-cu12, nvidia-cuda-nvdisasm for machine code.
 import ctypes
 import glob

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The kernels of backends/opencl/kernels as CUDA: NVRTC takes every variant for every compute
-# capability, and ptxas tells registers, spills, stack and shared memory. A kernel of products that
+# The kernels of backends/opencl/kernels as CUDA: NVRTC compiles every variant for every compute
+# capability, and ptxas reports registers, spills, stack and shared memory. A product kernel that
 # spills is a failure. Needs: nvidia-cuda-nvrtc-cu12, nvidia-cuda-nvcc-cu12.
 #
 # usage: cuda_variants.py [--capabilities 60,75,...] [--sources matvec,...] [--words WORDS]

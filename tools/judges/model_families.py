@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Random configurations of the architectures beside llama and its near kin, for models.py: what
-# transformers calls them, and what differs. A row here is what a row of formats/hf_families.c must
-# agree with.
+# Random configurations of the architectures other than llama and its close relatives, for models.py:
+# their names in transformers, and their differences. Each row must agree with one of
+# formats/hf_families.c.
 import transformers
 
 VOCABULARY = 40

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Models judged from outside: transformers builds small random models of every architecture, from
-# Llama to DeepSeek and BERT, and computes their logits in F32; ours have to be the same within 2e-4,
-# and so has the text that the likeliest tokens make. Then every tensor is taken away, added and
-# reshaped once, and every member of config.json is changed once: the same logits as transformers
-# after the same change, or a refusal by name. A line for each architecture, and their sum. Needs:
+# Judges models independently: transformers builds small random models of every architecture, from
+# Llama to DeepSeek and BERT, and computes their logits in F32; ours must be the same within 2e-4,
+# and so must the text of the most likely tokens. Then every tensor is removed, added and reshaped
+# once, and every member of config.json is changed once: the same logits as transformers after the
+# same change, or a refusal by name. Prints a line for each architecture, and the sum. Needs:
 # torch, transformers, safetensors, numpy (tools/judges/run.sh fetches them).
 #
 # usage: models.py BUILD [--configs N] [--seed N] [--show N] [--families NAME] [--jobs N] [--list FILE]
@@ -61,7 +61,7 @@ class Ours:
         os.environ["TANDEM_LOG"] = "none"
         self.runtime = ctypes.c_void_p()
         self.check(self.base.tandem_runtime_open(None, ctypes.byref(self.runtime), self.error()))
-        # (BF16 weights meet activations in F32, as transformers' do in fp32: docs/planning.md.)
+        # (BF16 weights are multiplied by F32 activations, as in transformers with fp32: docs/planning.md.)
         self.base.tandem_runtime_set_error_bound.argtypes = [ctypes.c_void_p, ctypes.c_double]
         self.check(self.base.tandem_runtime_set_error_bound(self.runtime, 1e-9))
 
@@ -199,7 +199,7 @@ if __name__ == "__main__" and "--serve" in sys.argv:
 # ---- theirs ----
 
 warnings.filterwarnings("ignore")
-here = sys.path.pop(0)  # beside this file stands one with the name of a library
+here = sys.path.pop(0)  # a file beside this one has the name of a library
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ["TQDM_DISABLE"] = "1"
 import numpy

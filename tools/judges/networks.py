@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# Networks of the kinds that people run, with random weights, as ONNX models: an MLP, a CNN like
+# Typical networks with random weights, as ONNX models: an MLP, a CNN like
 # ResNet-18, a U-Net with attention and its sampler loop, an encoder like BERT, and encoder and
-# decoder like Whisper's. tandem-graph runs each; ONNX Runtime, which shares no code with it, says
-# what must come out. The sources of the shapes: He et al. 2015 (arXiv 1512.03385), Ronneberger et
+# decoder like Whisper's. tandem-graph runs each; ONNX Runtime, which shares no code with it, computes
+# the expected results. The sources of the shapes: He et al. 2015 (arXiv 1512.03385), Ronneberger et
 # al. 2015 (1505.04597), Devlin et al. 2018 (1810.04805), Radford et al. 2022 (2212.04356).
 # Needs: onnx, onnxruntime, numpy.
 #

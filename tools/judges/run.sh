@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: run.sh [JOB...]      (make judges JOBS="models tokenizers"; `run.sh list` names the jobs)
-# Judges from outside: the libraries that others use are fetched from the Python index into an
-# environment of their own, build/judges/JOB, and compared with ours. Without a network a job says
+# Independent judges: established libraries are fetched from the Python index into an environment of
+# their own, build/judges/JOB, and compared with ours. Without a network a job says
 # `skipped`. Not part of `make check`, whose suites keep a small part of each judge.
 # BUILD: where libraries and tools are (build/release); ARGS: options of the judge.
 set -u
@@ -75,7 +75,7 @@ packages_sessions="onnx onnxruntime numpy"
 command_sessions() {
     TANDEM_INFER_LIBRARY=$PWD/$build "$python" tools/judges/sessions.py 2>build/judges/sessions.err
 }
-# Networks that stand in Python packages (400 MB of wheels), against ONNX Runtime.
+# Networks published in Python packages (400 MB of wheels), against ONNX Runtime.
 packages_published="onnxruntime numpy"
 command_published() {
     TANDEM_INFER_LIBRARY=$PWD/$build TANDEM_THREADS=1 PYTHONPATH=bindings/python \

@@ -88,8 +88,8 @@ TOOL = {"type": "function", "function": {
                    "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 9}}}}}
 
 
-# The small model chooses nothing sensible by itself: a grammar makes it call. It likes blanks, and
-# its context is short: a seed is looked for with which the call is whole.
+# The small model cannot call functions by itself: a grammar makes it call. It writes many blanks, and
+# its context is short: the seed is searched with which the call is complete.
 def first_whole(ask):
     for seed in range(40):
         answer = ask(seed)

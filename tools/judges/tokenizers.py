@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Tokenizers judged from outside: the reference libraries train small tokenizers of many kinds and
-# encode hard texts; tandem-llama has to give the same ids and the same text back, or to refuse the
-# file by name. Needs: tokenizers, sentencepiece, tiktoken, gguf (tools/judges/run.sh fetches them).
+# Judges tokenizers independently: the reference libraries train small tokenizers of many kinds and
+# encode difficult texts; tandem-llama must return the same ids and the same text, or refuse the file
+# by name. Needs: tokenizers, sentencepiece, tiktoken, gguf (tools/judges/run.sh fetches them).
 #
 # usage: tokenizers.py TANDEM_LLAMA [--data DIR] [--only KIND] [--texts N] [--show N] [--keep DIR]
 #        tokenizers.py --write-tests FILE        (makes the offline part, tests/judged-tokenizers-list.h)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Makes the torch of an environment importable without the 3 GB of NVIDIA's libraries that its wheel
 # links: for each one that is missing, a library of that name whose functions all fail. Nothing here
-# computes on a GPU. Needs cc and readelf; the stand-ins lie beside torch's own libraries, where its
+# computes on a GPU. Needs cc and readelf; the stubs are placed beside torch's own libraries, where its
 # loader looks first.
 #
 # usage: PYTHON torch_alone.py

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# K-quants judged on a trained model: a llama with rows of 256 values (none of the files at hand has
-# such rows), trained here on stories by a grammar. How far its probabilities move when all matrices
-# become Q2_K .. Q6_K, by ours and by ggml's reference functions, in double precision.
+# Judges K-quants on a trained model: a llama with rows of 256 values (no available file has such rows),
+# trained here on stories from a grammar. Compares how much its probabilities change when all matrices
+# become Q2_K .. Q6_K, by our quantiser and by ggml's reference functions, in double precision.
 # Needs: numpy, jax, gguf, pip (for ggml's source archive), a C compiler.
 #
 # usage: trained.py LIBTANDEM_SO FOLDER [--archive llama_cpp_python-*.tar.gz]    (the model is kept)

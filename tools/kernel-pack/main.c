@@ -2,8 +2,8 @@
  * usage: kernel-pack FOLDER FILE.cl...
  * Writes FOLDER/gpu_kernels.h and FOLDER/gpu_kernels.c: all OpenCL sources as one compressed blob,
  * enums of sources and kernels, and a typed function for each kernel that binds its arguments. The
- * rules of the sources are told in backends/gpu/gpu_launch.h. A file whose contents would not
- * change is left alone, so that what includes it is not compiled again. */
+ * rules for the sources are in backends/gpu/gpu_launch.h. A file whose contents would not change is
+ * not written, so that files that include it are not compiled again. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

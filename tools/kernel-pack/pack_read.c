@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reads one source: replaces its includes, blanks its comments, finds its kernels' arguments.
- * Whatever does not follow the rules ends the program with file and line. */
+ * Reads one source: expands its includes, blanks its comments, finds its kernels' arguments. A
+ * source that breaks the rules ends the program with file and line. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static struct pack_text read_file(const char *path, const char *from, int line)
     return text;
 }
 
-/* Comments become blanks; line ends stay, so that lines keep their numbers. */
+/* Replaces comments by blanks, but keeps newlines, so that line numbers do not change. */
 static void blank_comments(struct pack_text *text, const char *path)
 {
     char *at = text->bytes;
@@ -84,7 +84,7 @@ static void blank_comments(struct pack_text *text, const char *path)
 
 struct token {
     const char *at;
-    int n; /* 0: the end */
+    int n; /* 0 at the end of the text */
     int line;
 };
 
@@ -181,7 +181,7 @@ static bool is_qualifier(struct token token)
            is(token, "__restrict");
 }
 
-/* Words of C and of the generated functions that cannot name an argument there. */
+/* Refuses names that are keywords of C or used in the generated functions. */
 static void check_arg_name(const struct pack_kernel *kernel, struct token token, const char *path)
 {
     static const char *const taken[] = {"launch", "error", "int",  "char", "long",    "short",
@@ -198,8 +198,8 @@ static void check_arg_name(const struct pack_kernel *kernel, struct token token,
     }
 }
 
-/* `tokens` is one argument without qualifiers. `want_at`: the pointer before waits for its offset
- * of this name. */
+/* `tokens` is one argument without qualifiers. `want_at`: name of the offset that must follow the
+ * previous pointer. */
 static void add_arg(struct pack_kernel *kernel, const struct token *tokens, int n,
                     char want_at[PACK_MAX_NAME + 4], const char *path)
 {
@@ -241,7 +241,7 @@ static void add_arg(struct pack_kernel *kernel, const struct token *tokens, int 
     kernel->n_args++;
 }
 
-/* Everything between the parentheses. */
+/* Parses everything between the parentheses. */
 static void read_args(struct reader *in, struct pack_kernel *kernel)
 {
     struct token tokens[8];
@@ -320,7 +320,7 @@ static void read_kernel(struct pack *pack, struct reader *in, int source)
         pack_fail(in->path, token.line, "expected '(' after the name of kernel %s", kernel.name);
     }
     read_args(in, &kernel);
-    /* Two bodies of one kernel, chosen by #if, are one kernel when they agree. */
+    /* A kernel with two bodies, chosen by #if, is one kernel if its arguments agree. */
     for (int i = 0; i < pack->n_kernels; i++) {
         if (strcmp(pack->kernels[i].name, kernel.name) == 0) {
             if (!is_same_signature(&pack->kernels[i], &kernel)) {

@@ -125,7 +125,7 @@ static void add_body(const struct pack_kernel *kernel, struct pack_text *out)
     pack_printf(out, "    return TANDEM_OK;\n}\n\n");
 }
 
-/* All texts one behind the other, each with a zero byte. */
+/* Concatenates all sources, each with a zero byte. */
 static void add_tables(const struct pack *pack, struct pack_text *out, struct pack_text *text)
 {
     pack_printf(out, "const struct tnd_gpu_source_row tnd_gpu_sources[TND_GPU_SOURCE_COUNT] = {\n");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Messages go to and fro between two ranks while the others wait, and then in both directions at
- * once; all-reduce and all-gather are of all ranks. Every rank knows the same list of sizes; how
- * often one is repeated is told by the rank that measures.
+ * Measures messages between two ranks, back and forth and in both directions at once, while the
+ * others wait; then all-reduce and all-gather of all ranks. Every rank has the same list of sizes;
+ * the rank that measures announces the number of repetitions.
  *
- * Each repetition is two operations, and half of its time counts. Of all-reduces one alone says
- * nothing: of two ranks the one that came first waits longer than the link takes, and the other one
- * finds the message there; then they change places. */
+ * Each repetition is two operations, of which half the time counts. A single all-reduce is
+ * misleading: of two ranks, the one that comes first waits longer than the link takes, and the
+ * other one finds the message already there; then they change places. */
 #include "tools/mulmat-tune/bench_links.h"
 
 #include <stdio.h>
@@ -22,18 +22,18 @@
 enum {
     SIZES = 8, /* 8 bytes to 16 MiB */
     MOST_REPEATS = 200,
-    SHORT = 4096, /* bytes, at most */
-    WARM = 3,     /* repetitions that do not count */
+    SHORT = 4096, /* bytes; longer messages are repeated less */
+    WARM = 3,     /* warm-up repetitions */
     END = 80
 };
-#define SIZE_US 1e6   /* for repetitions of a size, at most, but for two */
-#define WAIT_S  600.0 /* the others wait for all pairs */
+#define SIZE_US 1e6   /* budget for one size; at least two repetitions run */
+#define WAIT_S  600.0 /* the others wait while all pairs measure */
 
 struct end {
     char name[END];
 };
 
-/* What all functions need. */
+/* State of the measurement. */
 struct links {
     tandem_communicator *communicator;
     int rank, count;
@@ -49,7 +49,7 @@ static size_t size_of(int i)
     return (size_t)8 << 3 * i;
 }
 
-/* After a first one that took so long, and does not count. */
+/* Number of repetitions, by the time of a first one, which does not count. */
 static int32_t repeats_of(int i, double first_us)
 {
     const double most = size_of(i) <= SHORT ? MOST_REPEATS : size_of(i) <= 262144 ? 40 : 8;
@@ -68,14 +68,14 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What one kind of operation took. */
+/* Times of one kind of operation. */
 struct times {
     double us[SIZES][MOST_REPEATS];
     int32_t n[SIZES]; /* repetitions */
     struct tnd_sample samples[SIZES];
 };
 
-/* Median and median absolute deviation; `values` are changed. */
+/* Median and median absolute deviation; sorts `values`. */
 static struct tnd_sample summarise(double *values, int n, int size)
 {
     struct tnd_sample sample = {
@@ -91,9 +91,9 @@ static struct tnd_sample summarise(double *values, int n, int size)
     return sample;
 }
 
-/* Medians, and what they do not see: a frame that is lost costs hundreds of times the latency, and
- * a token waits for this many messages that it meets one. All short messages together tell how much
- * that is on average, which is added to each. */
+/* Medians, corrected for rare outliers that they hide: a lost frame costs hundreds of times the
+ * latency, and a token waits for so many messages that it meets one. The mean excess over all short
+ * messages is added to each. */
 static void summarise_all(struct times *times)
 {
     double lost_us = 0;
@@ -119,7 +119,7 @@ static void summarise_all(struct times *times)
 typedef enum tandem_status (*pair_fn)(struct links *l, int other, bool is_first, size_t bytes,
                                       struct tandem_error *error);
 
-/* One message there, one back. */
+/* Sends one message and receives one back. */
 static enum tandem_status to_and_fro(struct links *l, int other, bool is_first, size_t bytes,
                                      struct tandem_error *error)
 {
@@ -136,7 +136,7 @@ static enum tandem_status to_and_fro(struct links *l, int other, bool is_first, 
     return status;
 }
 
-/* One there and one back at the same time, twice. */
+/* Sends and receives at the same time, twice. */
 static enum tandem_status in_both_directions(struct links *l, int other, bool is_first,
                                              size_t bytes, struct tandem_error *error)
 {
@@ -198,7 +198,7 @@ static enum tandem_status add(struct links *l, const char *kind, int ranks, cons
     return TANDEM_OK;
 }
 
-/* Ranks a < b; rank a measures, rank 0 keeps. */
+/* Ranks a < b measure: rank a keeps the time, rank 0 adds it to the table. */
 static enum tandem_status pair(struct links *l, const char *kind, pair_fn exchange, int a, int b,
                                struct tandem_error *error)
 {

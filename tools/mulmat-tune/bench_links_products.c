@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What messages cost the products beside them: they are copied, and moved on, by the CPUs that
- * compute. All ranks do the same: some products, and as many again while messages go to the next
- * rank and come from the one before. */
+ * Slow-down of products by messages: the CPUs that compute also copy messages and drive the
+ * transport. All ranks do the same: some products, and as many again while messages go to the next
+ * rank and arrive from the previous one. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +15,10 @@
 enum {
     SIZE = 2048,       /* N and K */
     TOKENS = 8,        /* M */
-    BYTES = 32768,     /* of a message: shorter than those that a rank waits for while they leave */
-    MESSAGES = 8,      /* of a round */
+    BYTES = 32768,     /* of a message: shorter than those that block their sender */
+    MESSAGES = 8,      /* in a round */
     ROUNDS = 15,       /* the median counts */
-    MOST_PRODUCTS = 64 /* of a round */
+    MOST_PRODUCTS = 64 /* in a round */
 };
 
 struct beside {
@@ -58,7 +58,7 @@ static enum tandem_status open_product(struct beside *b, struct tandem_error *er
     tandem_tensor *x = tandem_tensor_new_2d(b->context, TANDEM_TYPE_F32, SIZE, TOKENS);
     b->graph = tandem_graph_new(b->context);
     tandem_graph_add(b->graph, tandem_mul_mat(b->context, w, x));
-    return tandem_graph_finish(b->graph, error); /* covers every builder above */
+    return tandem_graph_finish(b->graph, error); /* reports failures of all builders above */
 }
 
 static enum tandem_status compute(const struct beside *b, int n, double *out_us,
@@ -127,7 +127,7 @@ static enum tandem_status measure(const struct beside *b, double *out_factor,
     return TANDEM_OK;
 }
 
-/* Rank 0 keeps the largest factor of all ranks. */
+/* Stores the largest factor of all ranks on rank 0. */
 static enum tandem_status keep(const struct beside *b, double factor, tandem_table *table,
                                struct tandem_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Measures what a net chooses between: first its products, by which im2col is computed too, then
- * its convolutions by each method. */
+ * Measures what a net can choose from: first its products, which im2col uses too, then its
+ * convolutions with each method. */
 #include "tools/mulmat-tune/bench_net.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "tools/say.h"
 #include "tune/conv_choice.h"
 
-/* Share of the budget for products, where there are convolutions too. */
+/* Share of the budget for products if there are convolutions too. */
 #define PRODUCTS_SHARE 0.4
 
 struct state {
@@ -21,9 +21,9 @@ struct state {
     tandem_runtime *runtime;
     tandem_table *table;
     int n_counts;
-    int counts[TND_MAX_BENCH_THREADS]; /* of threads */
+    int counts[TND_MAX_BENCH_THREADS]; /* thread counts */
     int n_devices;
-    uint8_t devices[TND_MAX_SLOTS]; /* slots of those with memory of their own */
+    uint8_t devices[TND_MAX_SLOTS]; /* slots of devices with their own memory */
     double shown_s;
     bool is_shown;
 };
@@ -35,7 +35,7 @@ static double elapsed_s(const struct state *state)
     return (double)(parts.clock->now_ns(parts.clock) - state->request->begin_ns) / 1e9;
 }
 
-/* A line at first, and one every five seconds. */
+/* Shows the first line, then one every five seconds. */
 static bool show(struct state *state, const char *what, int i, int n)
 {
     const double now_s = elapsed_s(state);
@@ -63,8 +63,8 @@ static bool show_products(void *user, double now_s, double budget_s)
 
 struct products {
     struct state *state;
-    double end_s; /* of the share of the budget */
-    int n_left;   /* parts */
+    double end_s; /* end of this share of the budget */
+    int n_left;   /* parts left to measure */
 };
 
 static enum tandem_status measure_part(void *user, tandem_lowered *part, bool is_last,
@@ -103,7 +103,8 @@ static enum tandem_status measure_products(struct state *state, struct tandem_er
                                       : TANDEM_OK;
 }
 
-/* On the threads that the runtime has, or on a device; n_left: turns like this one, and it. */
+/* Measures on the runtime's threads or on a device; n_left: number of such turns left, this one
+ * included. */
 static enum tandem_status measure_on(struct state *state, int slot, int n_left,
                                      struct tandem_error *error)
 {
@@ -120,7 +121,7 @@ static enum tandem_status measure_on(struct state *state, int slot, int n_left,
     return tnd_tune_convs(state->runtime, &tuning, state->table, error);
 }
 
-/* On each number of threads in turn, then on devices. */
+/* Measures with each thread count in turn, then on devices. */
 static enum tandem_status measure_convs(struct state *state, struct tandem_error *error)
 {
     const int n_turns = state->n_counts + state->n_devices;
@@ -137,7 +138,7 @@ static enum tandem_status measure_convs(struct state *state, struct tandem_error
     return TANDEM_OK;
 }
 
-/* What programs with these times will take. */
+/* Prints the times that programs with this table can expect. */
 static void print_times(const struct state *state)
 {
     struct tnd_text text = TND_TEXT_INIT;

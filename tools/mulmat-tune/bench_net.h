@@ -10,16 +10,16 @@
 
 struct bench_net_request {
     const struct net_option *net;
-    struct args_ints threads; /* none: 1, 2, 4, .. to one a core */
+    struct args_ints threads; /* none: 1, 2, 4, ... up to the number of cores */
     double budget_s;
-    uint64_t begin_ns; /* of the command: all of it counts */
+    uint64_t begin_ns; /* start of the command: all of its time counts */
     const char *profile, *device;
     const volatile sig_atomic_t *interrupted;
 };
 
-/** Measures into `out_table`, which the caller owns; NULL where the model has nothing to measure.
- *  Errors: those of reading the model and of measuring, CANCELLED (what was measured is in the
- *  table). */
+/** Measures into `out_table`, which the caller owns; NULL when the model has nothing to measure.
+ * Errors: those of reading the model and of measuring, CANCELLED (the table has what was
+ * measured). */
 enum tandem_status bench_net(const struct bench_net_request *request, tandem_table **out_table,
                              struct tandem_error *error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune advise: the command line of another program that this machine's table recommends. */
+ * mulmat-tune advise: a command line for another program, as this machine's table recommends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ struct advising {
     struct tnd_text out;
 };
 
-/* This machine's own table may be missing; one that was named may not. */
+/* This machine's own table may be missing; a table named by the user must exist. */
 static enum tandem_status open_table(struct advising *a, struct tandem_error *error)
 {
     char own[4096];
@@ -79,7 +79,7 @@ static enum tandem_status keep(struct advising *a, const tandem_table *fresh,
     return TANDEM_OK;
 }
 
-/* What was measured before a failure is kept too. */
+/* Keeps what was measured before a failure. */
 static enum tandem_status measure(struct advising *a, const struct tnd_advise_request *request,
                                   struct tandem_error *error)
 {

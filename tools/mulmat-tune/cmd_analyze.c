@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune analyze: reads a table and prints what it says, or makes a page of several. */
+ * mulmat-tune analyze: prints a report on a table, or writes a page about several. */
 #include <stdio.h>
 
 #include "base/file.h"
@@ -21,7 +21,7 @@ static int collect(void *text, const char *bytes, unsigned long n)
     return ((struct tnd_text *)text)->failed ? 1 : 0;
 }
 
-/* The page is written as a whole or not at all. */
+/* Writes the page as a whole or not at all. */
 static enum tandem_status write_page(const char *path, const struct tnd_report_source *sources,
                                      int n, const struct tnd_analyze_options *options,
                                      const struct tnd_trace_run *run, struct tandem_error *error)
@@ -46,7 +46,7 @@ static enum tandem_status read_trace(const char *path, struct tnd_trace_run *out
     return status;
 }
 
-/* Where the page goes, and the trace that it shows. */
+/* The page to write, and the trace that it shows. */
 struct wanted_page {
     const char *html;  /* NULL: none */
     const char *trace; /* NULL: none */
@@ -69,7 +69,7 @@ static enum tandem_status report_page(const struct wanted_page *wanted,
     return status;
 }
 
-/* Loads the tables, prints or writes, frees them. */
+/* Loads the tables, prints or writes the report, frees them. */
 static enum tandem_status report(const char **paths, int n, const struct wanted_page *wanted,
                                  const char *objective, struct tnd_analyze_options *options,
                                  struct tandem_error *error)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune bench: measures this machine, writes what was asked for, and always updates the
+ * mulmat-tune bench: measures this machine, writes the requested file, and always updates the
  * machine's own table. */
 #include <errno.h>
 #include <signal.h>
@@ -32,7 +32,7 @@
 #include "tune/kernel_numbers.h"
 #include "tune/policy.h"
 
-/* What was asked for on the command line. */
+/* The command line. */
 struct request {
     const char *model;
     const char *types;
@@ -44,15 +44,15 @@ struct request {
     const char *effort_name;
     enum tnd_effort effort;
     double budget_s;
-    uint64_t begin_ns;  /* of the command: all of it counts */
-    bool is_by_default; /* budget_s is nobody's wish */
+    uint64_t begin_ns;  /* start of the command: all of its time counts */
+    bool is_by_default; /* the user did not choose budget_s */
     const char *file;
     bool yes;
     struct net_option net;
     bool has_links;
 };
 
-/* Left of a budget for adding to this machine's table: reading, writing, syncing. */
+/* Seconds of the budget reserved for updating this machine's table: reading, writing, syncing. */
 static double saving_s(double budget_s)
 {
     double wanted = 0.15 + 0.005 * budget_s;
@@ -70,8 +70,8 @@ static void on_interrupt(int signal_number)
 
 struct display {
     bool is_terminal;
-    double shown_s; /* when something was shown last */
-    double saved_s; /* when the table was written last */
+    double shown_s; /* time of the last output */
+    double saved_s; /* time of the last save */
     const tandem_table *table;
 };
 
@@ -88,7 +88,7 @@ static int columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
 }
 
-/* A terminal shows every cell; a log gets a line now and then. */
+/* On a terminal, shows every cell; in a log, prints a line from time to time. */
 static bool show_progress(void *user, const struct tnd_bench_progress *progress)
 {
     struct display *display = user;
@@ -96,7 +96,7 @@ static bool show_progress(void *user, const struct tnd_bench_progress *progress)
                         ? 100 * progress->total.spread_us / progress->total.median_us
                         : 0;
     const double left_s =
-        progress->left_s > 0 ? progress->left_s : 0; /* the last cell may take longer */
+        progress->left_s > 0 ? progress->left_s : 0; /* the last cell may overrun */
     double all_s = progress->elapsed_s + left_s;
     bool is_time = progress->trials == 1 || progress->elapsed_s - display->shown_s >= 5 ||
                    progress->elapsed_s - display->shown_s >= 0.05 * all_s;
@@ -110,14 +110,14 @@ static bool show_progress(void *user, const struct tnd_bench_progress *progress)
                        all_s > 0 ? 100 * progress->elapsed_s / all_s : 0, left / 60, left % 60,
                        problem, progress->total.median_us, spread,
                        spread > 100 * TND_NOISY_FRAC ? " (noisy)" : "");
-        /* a line that a terminal would break cannot be taken back */
+        /* a line that wraps cannot be erased, so it is truncated */
         tnd_say("%.*s%s", display->is_terminal ? columns() - 1 : (int)sizeof(line), line,
                 display->is_terminal ? "" : "\n");
         display->shown_s = progress->elapsed_s;
     }
     if (progress->elapsed_s - display->saved_s >= TND_BENCH_SAVE_S) {
         char path[4096];
-        /* whoever ends the run without asking takes five seconds; trouble is told at the end */
+        /* a killed run loses at most five seconds; errors are reported at the end */
         (void)tnd_cmd_update_own_table(display->table, path, sizeof(path), NULL);
         display->saved_s = progress->elapsed_s;
     }
@@ -130,7 +130,7 @@ static bool was_interrupted(void *user)
     return interrupted != 0;
 }
 
-/* What the run came to, in a line or two. */
+/* Prints the outcome of the run in a line or two. */
 static void show_summary(const struct display *display, const struct request *request,
                          const struct tnd_bench_summary *summary)
 {
@@ -156,7 +156,7 @@ static void show_summary(const struct display *display, const struct request *re
     }
 }
 
-/* What is to be distrusted of what was measured. */
+/* Warns about unreliable times. */
 static void show_trust(const tandem_table *table)
 {
     struct tnd_health health;
@@ -190,7 +190,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-/* Files are written beside the old one and renamed: the folder counts. */
+/* Files are written beside the old one and renamed, so the folder must be writable. */
 static bool can_write(const char *path, struct tandem_error *why)
 {
     const char *slash = strrchr(path, '/');
@@ -210,7 +210,7 @@ static bool can_write(const char *path, struct tandem_error *why)
     return true;
 }
 
-/* Whether this machine's own table has a place; `why` says what is wrong with it. */
+/* Whether this machine's own table can be written; if not, `why` has the reason. */
 static bool has_own_place(struct tandem_error *why)
 {
     char own[4096];
@@ -218,7 +218,7 @@ static bool has_own_place(struct tandem_error *why)
            tnd_file_make_folders(own, why) == TANDEM_OK && can_write(own, why);
 }
 
-/* Whether the files may be written: asked before measuring, not after. */
+/* Whether the files can be written: checked before measuring, not after. */
 static bool may_write(const struct request *request)
 {
     struct tandem_error why = {0};
@@ -264,7 +264,7 @@ static int choose_m(const struct request *request, struct tnd_bench_options *opt
             options->m[options->n_m++] = i * step;
         }
     }
-    return 0; /* none: as the effort wants it */
+    return 0; /* 0: the default of the effort */
 }
 
 static void choose_threads(const struct request *request, int n_cores, int n_fast,
@@ -281,19 +281,18 @@ static void choose_threads(const struct request *request, int n_cores, int n_fas
 
 /* ---- measuring and keeping ---- */
 
-/* Measuring took its time: trouble with one of the two places must not keep the other from being
- * written. */
+/* Measuring took long: if one of the two files cannot be written, the other one still is. */
 static enum tandem_status keep(const tandem_table *table, const struct request *request,
                                struct tandem_error *error)
 {
     enum tandem_status status;
     if (request->file == NULL && (request->net.path != NULL || request->has_links)) {
-        status = TANDEM_OK; /* (which holds no convolutions and no links) */
+        status = TANDEM_OK; /* (the text format has no convolutions and no links) */
     } else if (request->file == NULL) {
         status = tandem_table_print(table, TANDEM_TABLE_TEXT, tnd_cmd_write, stdout, error);
         if (status == TANDEM_OK) {
             tnd_cmd_tell_shared(table, TANDEM_TABLE_TEXT);
-        } else if (status == TANDEM_E_TABLE) { /* a device alone, or no times on one thread */
+        } else if (status == TANDEM_E_TABLE) { /* only a device, or no one-thread times */
             tnd_say("nothing is printed: %s\n", error->text);
             status = TANDEM_OK;
         }
@@ -312,7 +311,7 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
     char path[4096];
     struct tandem_error trouble = {0};
     if (request->file != NULL && !has_own_place(&trouble)) {
-        return status; /* as was said before */
+        return status; /* already reported */
     }
     enum tandem_status own = tnd_cmd_update_own_table(table, path, sizeof(path), &trouble);
     if (own == TANDEM_OK) {
@@ -323,7 +322,7 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
     return status == TANDEM_OK ? own : status;
 }
 
-/* The text format names one backend beside the CPU. */
+/* Names the one backend that the text format has beside the CPU. */
 static void name_accelerator(tandem_table *table, const struct tnd_registry *registry)
 {
     for (int slot = 1; slot < tnd_registry_count(registry); slot++) {
@@ -354,9 +353,9 @@ static enum tandem_status new_table(const struct request *request, const struct 
     return TANDEM_OK;
 }
 
-/* This machine's own table, as far as it is valid on `machine`: its stale cells come first, and a
- * run that was ended goes on; NULL: there is none. Fails where the
- * times could not be added to it in the end. */
+/* The valid part of this machine's own table: its stale cells are measured first, and an
+ * interrupted run continues; NULL: there is none. Fails when the new times could not be added to
+ * the table. */
 static enum tandem_status load_known(const struct tnd_fingerprint *machine,
                                      tandem_table **out_known, struct tandem_error *error)
 {
@@ -377,14 +376,14 @@ static enum tandem_status load_known(const struct tnd_fingerprint *machine,
     return TANDEM_OK;
 }
 
-static void catch_signals(void) /* what was measured is kept, whoever ends it */
+static void catch_signals(void) /* an interrupted run keeps what it measured */
 {
     signal(SIGINT, on_interrupt);
     signal(SIGTERM, on_interrupt);
     signal(SIGHUP, on_interrupt);
 }
 
-/* Others are waited for, for a part of the budget; who they are is said. */
+/* Waits for other programs to become idle, for part of the budget, and names them. */
 static void wait_for_quiet(const struct tnd_bench_options *options)
 {
     const struct tnd_clock *clock = options->measure.clock;
@@ -438,7 +437,7 @@ static int measure(const struct request *request, struct tnd_bench_options *opti
         return tnd_cmd_failed(&error);
     }
     options->known = known;
-    tnd_kernel_numbers_use(known, parts->registry, parts->log); /* as programs will run */
+    tnd_kernel_numbers_use(known, parts->registry, parts->log); /* as programs will use them */
     wait_for_quiet(options);
     enum tandem_status status = tnd_bench_run(options, table, &summary, &error);
     tandem_table_free(known);
@@ -465,7 +464,7 @@ static int measure(const struct request *request, struct tnd_bench_options *opti
     return status == TANDEM_OK || status == TANDEM_E_CANCELLED ? result : tnd_cmd_failed(&error);
 }
 
-/* How many types will be measured. */
+/* Number of types to be measured. */
 static int count_types(const struct tnd_bench_options *options, const struct tnd_shapes *shapes)
 {
     int n = 0;
@@ -481,7 +480,7 @@ static int count_types(const struct tnd_bench_options *options, const struct tnd
     return n;
 }
 
-/* NULL, and a word about it, where the machine tells nothing. */
+/* NULL, after a note on stderr, when the machine has no energy counters. */
 static struct tnd_energy *open_energy(void)
 {
     struct tnd_energy *energy = NULL;
@@ -557,13 +556,13 @@ static int run(const struct request *request)
     return result;
 }
 
-/* Seconds for a net where no budget is given. */
+/* Default budget for a net, in seconds. */
 static double net_budget_s(enum tnd_effort effort)
 {
     return effort == TND_EFFORT_ESTIMATE ? 5 : effort == TND_EFFORT_PATIENT ? 120 : 30;
 }
 
-/* --net: the times go to the same places. */
+/* --net: the times go to the same files. */
 static int run_net(const struct request *request)
 {
     const struct bench_net_request net = {
@@ -596,7 +595,7 @@ static int run_net(const struct request *request)
     return status == TANDEM_OK ? result : tnd_cmd_failed(&error);
 }
 
-/* --links: rank 0 keeps the times. */
+/* --links: rank 0 stores the times. */
 static int run_links(const struct request *request)
 {
     struct tandem_error error = {0};

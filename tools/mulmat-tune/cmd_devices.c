@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune devices: the devices of this machine and what each of them can do. */
+ * mulmat-tune devices: the devices of this machine and their features. */
 #include <stdio.h>
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune explain: why the planner chooses what it chooses, and what it would choose if. */
+ * mulmat-tune explain: why the planner makes its choices, and what it would choose if times or
+ * thread counts changed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,19 +34,19 @@ struct request {
     struct net_option net;
 };
 
-/* What is explained. */
+/* The products to explain. */
 struct subject {
     struct tnd_shapes shapes;
     enum tandem_type type;
     struct args_ints m;
-    bool in_full; /* one problem: everything; a model: a line for each shape and M */
+    bool in_full; /* one problem: all details; a model: one line per shape and M */
     int n_threads;
-    int if_threads;            /* as n_threads unless asked otherwise */
+    int if_threads;            /* equal to n_threads by default */
     tandem_table *loaded;      /* owned, or NULL */
     const tandem_table *table; /* NULL: none */
-    tandem_table *scaled;      /* owned; NULL: nothing is scaled */
+    tandem_table *scaled;      /* owned; NULL: no --scale */
     char table_name[256];
-    tandem_runtime *runtime; /* NULL: the candidates of the table */
+    tandem_runtime *runtime; /* NULL: uses the candidates of the table */
     const struct tnd_registry *registry;
 };
 
@@ -56,9 +57,9 @@ static int usage(const char *option, const char *value, const char *expected)
     return 2;
 }
 
-/* ---- what is asked ---- */
+/* ---- the request ---- */
 
-/* The type to explain when none is named: q4_0, or the first that the table has. */
+/* The default type: q4_0, or the first one in the table. */
 static enum tandem_type default_type(const tandem_table *table)
 {
     if (table == NULL || table->n_curves == 0 || tnd_table_largest_m(table, TANDEM_TYPE_Q4_0) > 0) {
@@ -119,7 +120,7 @@ static int read_what_if(const char *text, struct subject *subject)
     return 0;
 }
 
-/* "openblas=0.5,cpu=2" */
+/* Parses "openblas=0.5,cpu=2". */
 static int read_scale(const char *text, struct subject *subject, struct tandem_error *error)
 {
     if (subject->table == NULL) {
@@ -129,7 +130,7 @@ static int read_scale(const char *text, struct subject *subject, struct tandem_e
         return tnd_cmd_failed(error);
     }
     for (const char *at = text;; at++) {
-        char backend[32] = ""; /* with ".transfer" */
+        char backend[32] = ""; /* also with ".transfer" appended */
         size_t length = strcspn(at, "=,");
         char *end;
         if (length == 0 || length >= sizeof(backend) || at[length] != '=') {
@@ -387,7 +388,7 @@ static bool is_about_convs(const struct request *request)
 
 static int run_convs(const struct request *request)
 {
-    static struct subject subject; /* large */
+    static struct subject subject; /* static because it is large */
     struct tandem_error error = {0};
     if (open_table(request, &subject, &error) != TANDEM_OK) {
         return tnd_cmd_failed(&error);
@@ -410,7 +411,7 @@ static int run_convs(const struct request *request)
 
 static int run(const struct request *request)
 {
-    static struct subject subject; /* large */
+    static struct subject subject; /* static because it is large */
     struct tandem_error error = {0};
     struct tnd_text text = TND_TEXT_INIT;
     int result = read_request(request, &subject, &error);

@@ -12,7 +12,7 @@ int tnd_cmd_failed(const struct tandem_error *error)
 {
     fprintf(stderr, "mulmat-tune: %s\n",
             error->text[0] != '\0' ? error->text : tandem_status_text(error->status));
-    /* a profile that there is not is a wrong call, as a type that there is not */
+    /* an unknown profile is wrong usage, as an unknown type is */
     return error->status == TANDEM_E_NOT_FOUND && strncmp(error->text, "profile '", 9) == 0 ? 2 : 1;
 }
 

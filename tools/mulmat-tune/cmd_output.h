@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What all commands of mulmat-tune print by: errors and files. Knows no command. */
+ * Printing errors and writing files, for all commands of mulmat-tune. */
 #ifndef MULMAT_TUNE_CMD_OUTPUT_H
 #define MULMAT_TUNE_CMD_OUTPUT_H
 
@@ -10,7 +10,7 @@ int tnd_cmd_failed(const struct tandem_error *error);
 /** A tandem_write_fn for a FILE *. */
 int tnd_cmd_write(void *file, const char *bytes, unsigned long n);
 
-/** Says on stderr which profiles share a row when `table` is written as `format`. */
+/** Reports on stderr which profiles share a row when `table` is written as `format`. */
 void tnd_cmd_tell_shared(const tandem_table *table, enum tandem_table_format format);
 
 #endif

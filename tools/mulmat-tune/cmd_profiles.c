@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune profiles: the profiles that this machine has. */
+ * mulmat-tune profiles: the profiles available on this machine. */
 #include <stdio.h>
 
 #include "tools/device_option.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune simulate: the plan of a model by any machine's table, run by a virtual clock. */
+ * mulmat-tune simulate: the plan of a model by any machine's table, run on a virtual clock. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +31,7 @@ struct request {
     const char *trace;
     const char *objective;
     const char *device_memory;
-    double skew; /* of the use of experts; below 0: those of a layer stay together */
+    double skew; /* exponent of the experts' use; below 0: experts of a layer stay together */
     struct args_ints m;
     int64_t threads;
     int64_t past;
@@ -68,7 +68,7 @@ static enum tandem_status read_type(struct simulation *s, struct tandem_error *e
         return tnd_error_set(error, TANDEM_E_ARGUMENT, name, 0, 0,
                              "--type '%s': expected a weight type such as q4_0", name);
     }
-    if (name == NULL) { /* q4_0, or the first that the table has */
+    if (name == NULL) { /* default: q4_0, or the first one in the table */
         bool has_other =
             s->table->n_curves > 0 && tnd_table_largest_m(s->table, TANDEM_TYPE_Q4_0) == 0;
         s->type = has_other ? s->table->curves[0].key.type : TANDEM_TYPE_Q4_0;
@@ -83,7 +83,7 @@ static const char *place_of(void *user, const void *data)
     return slot >= 0 ? tnd_registry_name(s->registry, slot) : NULL;
 }
 
-/* With the memory of devices: weights live where `tandem-llama fit` puts them. */
+/* With the memory of devices: places weights as `tandem-llama fit` does. */
 static enum tandem_status place_weights(struct simulation *s, struct tandem_error *error)
 {
     uint8_t slots[TND_MAX_SLOTS];
@@ -170,8 +170,8 @@ static void print(struct simulation *s, const struct tnd_replay *replay,
     }
 }
 
-/* Whether so many products have no time that the pass would look much faster than it is. A few, as
- * the logits of one token behind a prompt, are told beside the result. */
+/* Whether so many products have no time that the pass would look much too fast. A few, such as the
+ * logits of one token after a prompt, are reported beside the result. */
 static bool is_unknown(const tandem_graph *graph, int n_untimed)
 {
     int n_products = 0;
@@ -202,8 +202,8 @@ static double rate_of(const tandem_table *table, const char *unit)
     return rate;
 }
 
-/* On a machine of several NUMA nodes: how fast the weights of the CPU's products can be read at
- * best, by where they lie. */
+/* On a machine with several NUMA nodes, prints how fast the CPU's weights can be read at best, by
+ * their placement. */
 static void tell_nodes(struct simulation *s, const tandem_graph *graph, const tandem_plan *plan)
 {
     double own = rate_of(s->table, TND_NUMA_UNIT_OWN);
@@ -227,7 +227,7 @@ static void tell_nodes(struct simulation *s, const tandem_graph *graph, const ta
                     bytes * 1e-6 / own);
 }
 
-/* Both are the caller's: tnd_replay_fini, tnd_steps_free. */
+/* The caller frees both: tnd_replay_fini, tnd_steps_free. */
 static enum tandem_status run_plan(struct simulation *s, tandem_graph *graph,
                                    const tandem_plan *plan, struct tnd_steps **out_steps,
                                    struct tnd_replay *out, struct tandem_error *error)
@@ -262,7 +262,7 @@ static enum tandem_status replay_plan(struct simulation *s, int64_t m, tandem_gr
     return TANDEM_OK;
 }
 
-/* A pass in n micro-batches, and its plan; both are the caller's. */
+/* A pass in n micro-batches, and its plan; the caller frees both. */
 static enum tandem_status plan_pass(struct simulation *s, int64_t m, int n,
                                     struct model_graph *out_pass, tandem_plan **out_plan,
                                     struct tandem_error *error)
@@ -281,7 +281,7 @@ struct cutting {
     int64_t m;
 };
 
-/* By the virtual clock, which stands for the trial in a session as well. */
+/* Predicts by the virtual clock, which also replaces the trials of a session. */
 static enum tandem_status predict_pass(void *user, int n, struct tandem_prediction *out,
                                        struct tandem_error *error)
 {
@@ -306,7 +306,7 @@ static enum tandem_status predict_pass(void *user, int n, struct tandem_predicti
     return status;
 }
 
-/* In as many micro-batches as a session would end with. */
+/* Uses as many micro-batches as a session would choose. */
 static enum tandem_status simulate_pass(struct simulation *s, int64_t m, struct tandem_error *error)
 {
     struct cutting cutting = {s, m};

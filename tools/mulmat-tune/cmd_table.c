@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune table: the files that tables lie in. Each action is a function in the list below;
- * those that write hold the lock of the file. */
+ * mulmat-tune table: files of tables. Each action is a function in the list below; those that write
+ * hold the lock of the file. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,8 @@
 
 enum { MAX_FILES = 64 };
 
-/* This machine with its libraries and devices, which only open backends know. */
+/* The fingerprint of this machine with its libraries and devices, for which backends must be
+ * open. */
 static enum tandem_status read_machine(struct tnd_fingerprint *out, struct tandem_error *error)
 {
     tandem_runtime *runtime = NULL;
@@ -92,7 +93,7 @@ static int cmd_list(int argc, char **argv)
 
 /* ---- show ---- */
 
-/* The file, or everything that serves here. */
+/* Loads the file, or all layers that are used on this machine. */
 static enum tandem_status load_shown(const char *path, tandem_table **out_table,
                                      struct tandem_error *error)
 {
@@ -149,7 +150,7 @@ static int cmd_show(int argc, char **argv)
 
 /* ---- merge ---- */
 
-/* Adds all files to what OUT already has; under its lock. */
+/* Adds all files to the contents of OUT; call under its lock. */
 static enum tandem_status merge_into(const char *out, const char *const *files, int n,
                                      int64_t *out_cells, struct tandem_error *error)
 {
@@ -216,7 +217,7 @@ static int cmd_merge(int argc, char **argv)
 
 /* ---- check ---- */
 
-/* Whether all of the table serves here, and no profile of it is wrong. */
+/* Whether the whole table is valid on this machine, and no profile in it is wrong. */
 static bool check_file(struct tnd_text *out, const char *path,
                        const struct tnd_fingerprint *machine)
 {
@@ -284,15 +285,15 @@ static int cmd_check(int argc, char **argv)
 
 /* ---- prune ---- */
 
-/* What goes: cells for which every given condition holds. */
+/* What to remove: cells that meet all given conditions. */
 struct pruning {
     int type;            /* -1: any */
     const char *backend; /* NULL: any */
     int64_t before;      /* measured before this; 0: any time */
-    bool has_condition;  /* else only what is invalid goes */
+    bool has_condition;  /* else only invalid cells are removed */
 };
 
-/* By the facts of the record, whatever its kind: what has no type or no backend is not meant by a
+/* Works on the facts of any kind of record; a record without a type or backend does not meet a
  * condition on it. */
 static bool keep(void *user, enum tnd_record which, const void *record,
                  const struct tnd_sample *sample)

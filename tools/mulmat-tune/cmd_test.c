@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune test: does every profile compute the right thing on this machine. Its other parts:
- * test_oracle.c, test_interpolation.c, test_extrapolation.c. */
+ * mulmat-tune test: checks that every profile computes correct results on this machine. Its other
+ * parts: test_oracle.c, test_interpolation.c, test_extrapolation.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +25,8 @@ enum { MAX_TYPES = 16, MOST_TABLES = 16 };
 
 struct test_counts {
     int problems;
-    int ran, wrong; /* ways of computing one */
-    int without;    /* ways that have no kernel for a type */
+    int ran, wrong; /* profiles and thread counts */
+    int without;    /* profiles without a kernel for a type */
 };
 
 /* Runs every profile at every thread count on one problem. */
@@ -85,7 +85,7 @@ static int test_results(const struct test_request *request, const struct tnd_run
 {
     static const int64_t tokens[] = {1, 3, 8, 33};
     struct tnd_measure_options options = tnd_cmd_measure_options(parts);
-    options.rotate_bytes = 1; /* nothing is timed: one copy of the weights will do */
+    options.rotate_bytes = 1; /* nothing is timed, so one copy of the weights is enough */
     struct tandem_error error = {0};
     struct test_counts counts = {0};
     for (int y = 0; y < n_types; y++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * mulmat-tune tune-device: measures candidates for the numbers of a backend's kernels and adds
- * their times to this machine's own table. Knows no kind of device by its name. */
+ * their times to this machine's own table. Contains no name of a kind of device. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,11 +29,11 @@ struct request {
     bool dry;
 };
 
-/* What was measured, and what became of it. */
+/* The measured times, and what they change. */
 struct result {
     const char *backend;
     tandem_table *table;
-    bool has_changed; /* other numbers serve than those of the build */
+    bool has_changed; /* the best numbers differ from those of the build */
     bool is_full;
 };
 
@@ -82,7 +82,7 @@ static void choose(void *user, const char *family, const char *prior, char out[T
     (void)fflush(stdout);
 }
 
-/* Times of curves that were measured with other numbers are stale. */
+/* Marks curves as stale that were measured with other numbers. */
 static enum tandem_status add_stale(const struct result *result, struct tandem_error *error)
 {
     char path[4096];
@@ -123,7 +123,7 @@ static int tune_backend(const struct request *request, const struct tnd_tuner *t
                         const struct tnd_runtime_parts *parts, int slot, int n_threads,
                         struct tandem_error *error)
 {
-    enum tandem_type types[1] = {TANDEM_TYPE_F32}; /* as the backend wants */
+    enum tandem_type types[1] = {TANDEM_TYPE_F32}; /* the default of the backend */
     int n_types = 0;
     tandem_backend *backend = tnd_registry_backend(parts->registry, slot);
     struct result result = {.backend = tnd_registry_name(parts->registry, slot)};
@@ -150,7 +150,7 @@ static int tune_backend(const struct request *request, const struct tnd_tuner *t
             ? tuner->tune(backend, &options, error)
             : tnd_measure_numbers(&measure, tuner, backend, n_threads, &options, error);
     int exit_code = status == TANDEM_OK ? 0 : tnd_cmd_failed(error);
-    if (result.table->n_kernel_times > 0) { /* families that are whole, whatever ended it */
+    if (result.table->n_kernel_times > 0) { /* complete families are kept, whatever ended the run */
         const int kept = keep(request, &result, error);
         exit_code = exit_code != 0 ? exit_code : kept;
     }
@@ -158,14 +158,14 @@ static int tune_backend(const struct request *request, const struct tnd_tuner *t
     return interrupted != 0 ? 128 + (int)interrupted : exit_code;
 }
 
-/* Opens a device as one of the tuner's: *out_slot of its registry. */
+/* Opens a device for the tuner; *out_slot is its slot in the registry. */
 static enum tandem_status open_for(const struct request *request, const struct tnd_tuner *tuner,
                                    tandem_runtime **out_runtime, int *out_slot,
                                    struct tandem_error *error)
 {
     struct tnd_runtime_parts parts;
     const char *reason = NULL;
-    /* A profile says that its device is wanted, a CPU too where there is no other. */
+    /* Naming its profile asks for the device, even if it is a CPU. */
     struct tandem_backend_profile profile = {.name = tuner->api->name};
     tuner->api->profile(0, TANDEM_TYPE_Q4_0, &profile);
     TND_TRY(tnd_cmd_open_runtime("", (int)request->threads, profile.name, request->device,
@@ -193,8 +193,8 @@ static int no_tuner(const char *kind)
     return 2;
 }
 
-/* The first device that a tuner of the wanted kind, or of any kind of devices, can open; where none
- * can, why, for each of them. */
+/* Tunes the first device that a tuner of the requested kind, or of any kind, can open; if none can,
+ * reports the reason of each. */
 static int tune(const struct request *request)
 {
     enum { MOST = 4 };

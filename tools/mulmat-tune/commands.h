@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The commands of mulmat-tune: argv[0] is the command's name. Each returns the exit status: 0 done,
+ * The commands of mulmat-tune; argv[0] is the command's name. Each returns the exit status: 0 done,
  * 1 failed, 2 wrong usage. */
 #ifndef MULMAT_TUNE_COMMANDS_H
 #define MULMAT_TUNE_COMMANDS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Why convolutions are computed as they are: asks as a net that is lowered asks. */
+ * Explains the methods of convolutions: asks the same questions as lowering a net. */
 #include "tools/mulmat-tune/explain_convs.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tune/conv_choice.h"
 
-/* Chooses by the table alone: it may be another machine's. */
+/* Chooses by the table alone, which may be another machine's. */
 struct by_table {
     const struct tandem_table *table;
     int threads;
@@ -43,7 +43,7 @@ static void add(const struct explain_convs_request *request, const struct tnd_co
     }
 }
 
-/* On the devices that the table has times of. */
+/* Adds the choices on devices for which the table has times. */
 static void add_devices(const struct explain_convs_request *request,
                         const struct tnd_conv_question *question, struct tnd_text *out)
 {

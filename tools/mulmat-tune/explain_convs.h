@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune explain of convolutions: one, or those of a net. */
+ * mulmat-tune explain for convolutions: a single one, or those of a net. */
 #ifndef MULMAT_TUNE_EXPLAIN_CONVS_H
 #define MULMAT_TUNE_EXPLAIN_CONVS_H
 
@@ -11,7 +11,7 @@ struct explain_convs_request {
     const struct net_option *net;
     const struct tandem_table *table; /* NULL: none */
     const char *table_name;
-    int threads; /* of a problem without */
+    int threads; /* for a problem without a thread count */
     bool json;
 };
 

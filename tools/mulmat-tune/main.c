@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune: measures what matrix products cost on this machine, and tells what the measurements
- * say. Each command is a file cmd_*.c; adding one takes a line in the list below. */
+ * mulmat-tune: measures matrix products on this machine and reports on the measurements. Each
+ * command is a file cmd_*.c; a new one needs a line in the list below. */
 #include <stdio.h>
 
 #include "tools/tool_main.h"
@@ -31,7 +31,7 @@ int main(int argc, char **argv)
         .n_commands = (int)(sizeof(commands) / sizeof(commands[0]))};
     char bench[] = "bench";
     char *alone[] = {argc > 0 ? argv[0] : bench, bench, NULL};
-    if (argc < 2) { /* as the published mulmat-tune */
+    if (argc < 2) { /* like the published mulmat-tune */
         fprintf(
             stderr,
             "mulmat-tune: measuring model 7B with q4_0 weights. The times go to the screen, and "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The points of --measure. Each run of llama-bench is one process with a share of the budget; a
- * line of its output (`-o jsonl`) is one result, so that those before a timeout count. */
+ * The runs of --measure. Each run of llama-bench is a process with a share of the budget; each line
+ * of its output (`-o jsonl`) is one result, so results before a timeout are kept. */
 #include "tools/mulmat-tune/measure_llama.h"
 
 #include <inttypes.h>
@@ -28,7 +28,7 @@ static double seconds_left(const struct run *run)
     return now < run->end_ns ? 1e-9 * (double)(run->end_ns - now) : 0;
 }
 
-/* One line is one result. Of another model than ours nothing is kept: it would be found never. */
+/* Stores the result of one line. Drops results of another model: they would never be looked up. */
 static enum tandem_status keep_line(struct run *run, const char *line, size_t n,
                                     struct tandem_error *error)
 {
@@ -73,8 +73,8 @@ static enum tandem_status why_failed(const struct run *run, const struct tnd_run
                          result->code, result->said[0] != '\0' ? ": " : "", result->said);
 }
 
-/* Words of the options are separated by blanks; `may_fail`: an older llama-bench does not know one
- * of them. */
+/* Options are separated by blanks; `may_fail`: older versions of llama-bench may not know one of
+ * them. */
 static enum tandem_status run_with(struct run *run, const char *options, bool may_fail,
                                    struct tandem_error *error)
 {
@@ -86,7 +86,7 @@ static enum tandem_status run_with(struct run *run, const char *options, bool ma
     struct tnd_run_result result;
     int n = 5;
     if (seconds_left(run) <= 1) {
-        return TANDEM_OK; /* the points at the end are left out */
+        return TANDEM_OK; /* leaves out the last points */
     }
     snprintf(program, sizeof(program), "%s", run->measure->program);
     snprintf(model, sizeof(model), "%s", run->measure->request->model->name);
@@ -108,7 +108,7 @@ static enum tandem_status run_with(struct run *run, const char *options, bool ma
     return status;
 }
 
-/* "1,2,4": half of the cores, the cores, and all hardware threads. */
+/* Lists thread counts, "1,2,4": half of the cores, all cores, all hardware threads. */
 static void list_threads(const struct tandem_table *table, char *out, size_t n)
 {
     const int cores = table->fingerprint.n_cores > 0 ? table->fingerprint.n_cores : 1;
@@ -125,7 +125,7 @@ static void list_threads(const struct tandem_table *table, char *out, size_t n)
     }
 }
 
-/* The thread counts of the advice so far; those of before where it has none. */
+/* The thread counts recommended so far; unchanged if there are none. */
 static void name_threads(const struct tnd_advice *advice, char *threads, size_t n)
 {
     if (advice->threads > 0 && advice->batch_threads == advice->threads) {
@@ -135,7 +135,7 @@ static void name_threads(const struct tnd_advice *advice, char *threads, size_t 
     }
 }
 
-/* What the times so far lead to. */
+/* The advice that follows from the times so far. */
 static void advise(const struct run *run, struct tnd_advice *out)
 {
     struct tnd_advise_request request = *run->measure->request;
@@ -143,7 +143,7 @@ static void advise(const struct run *run, struct tnd_advice *out)
     tnd_advise(&request, out);
 }
 
-/* -ngl and -ncmoe of the advice so far. */
+/* Options -ngl and -ncmoe as recommended so far. */
 static void name_place(const struct tnd_advice *advice, char *out, size_t n)
 {
     if (advice->layers > 0 && advice->expert_layers > 0) {
@@ -153,7 +153,8 @@ static void name_place(const struct tnd_advice *advice, char *out, size_t n)
     }
 }
 
-/* With a device: is it faster than the CPU alone, and does it pay to move weights there? */
+/* With a device: measures whether it is faster than only the CPU, and whether uploading weights to
+ * it pays. */
 static enum tandem_status measure_device(struct run *run, const struct tnd_advice *advice,
                                          const char *threads, const char *place,
                                          struct tandem_error *error)

@@ -10,8 +10,8 @@
 #include "base/tnd_status.h"
 #include "tandem/formats.h"
 
-/* Whether a graph multiplies by the tensor: two extents, and not the embeddings, of which rows are
- * taken. Without a classifier of its own a model multiplies by them too. */
+/* Whether a graph multiplies by the tensor: it has two dimensions and is not the embeddings, which
+ * are only looked up, unless the model has no output matrix of its own and uses them for it. */
 static bool is_multiplied(const tandem_source *source, const struct tandem_source_tensor *tensor)
 {
     if (tensor->n_dims != 2 || tensor->ne[0] < 2 || tensor->ne[1] < 2 ||
@@ -26,7 +26,7 @@ static bool is_multiplied(const tandem_source *source, const struct tandem_sourc
     return strstr(tensor->name, "embd") == NULL;
 }
 
-/* The same shape of several types is one. */
+/* Merges equal shapes of several types. */
 static void drop_types(struct tnd_shapes *shapes)
 {
     int n = 0;

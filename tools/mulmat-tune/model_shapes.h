@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What --model means: the name of a model size, a list of shapes, or a model file. */
+ * Shapes for --model: the name of a model size, a list of shapes, or a model file. */
 #ifndef MULMAT_TUNE_MODEL_SHAPES_H
 #define MULMAT_TUNE_MODEL_SHAPES_H
 
@@ -12,12 +12,12 @@
 enum tandem_status model_shapes(const char *text, bool keeps_types, struct tnd_shapes *out,
                                 struct tandem_error *error);
 
-/** FORMAT, with the nearest ones that fit, for a shape whose rows are no whole blocks of `type`. */
+/** FORMAT, with the nearest valid shapes, if a row is not a whole number of blocks of `type`. */
 enum tandem_status model_shapes_fit(const struct tnd_shapes *shapes, enum tandem_type type,
                                     struct tandem_error *error);
 
-/** -m of `command`: numbers are tokens and go to `m`; all else means what --model does, and goes
- *  there. False, and said on stderr, for numbers that are out of bounds. */
+/** Option -m of `command`: numbers are tokens and go to `m`; other texts are a model, as for
+ * --model. False, with a message on stderr, for numbers out of range. */
 bool model_or_tokens(const char *command, const char *text, const char **model,
                      struct args_ints *m);
 

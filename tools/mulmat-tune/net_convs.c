@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lists the convolutions of a model: lowers it, and asks the lowered parts. */
+ * Lists the convolutions of a model: lowers it and walks over the lowered parts. */
 #include "tools/mulmat-tune/net_convs.h"
 
 #include <limits.h>
@@ -11,7 +11,7 @@
 
 struct reading {
     struct net_convs *convs;
-    tandem_runtime *runtime; /* opened where a model has several parts */
+    tandem_runtime *runtime; /* opened only for models with several parts */
 };
 
 static enum tandem_status no_memory(const struct net_convs *convs, struct tandem_error *error)
@@ -20,7 +20,7 @@ static enum tandem_status no_memory(const struct net_convs *convs, struct tandem
                          convs->n);
 }
 
-/* The first question of each shape. */
+/* Adds the first question of each shape. */
 static enum tandem_status add(struct net_convs *convs, const struct tnd_conv_question *question,
                               struct tandem_error *error)
 {

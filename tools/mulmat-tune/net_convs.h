@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The convolutions of an ONNX model, for the commands that measure, explain and judge them. */
+ * The convolutions of an ONNX model, for the commands that measure, explain and test them. */
 #ifndef MULMAT_TUNE_NET_CONVS_H
 #define MULMAT_TUNE_NET_CONVS_H
 
@@ -7,7 +7,7 @@
 #include "tools/args.h"
 #include "tools/model_parts.h"
 
-/* --net and --dim. */
+/* The options --net and --dim. */
 struct net_option {
     const char *path; /* NULL: not given */
     struct args_strings dims;
@@ -21,16 +21,16 @@ struct net_option {
 
 struct net_convs {
     tandem_onnx *model;
-    struct tnd_model_inputs inputs; /* made up: tools/model_parts.h */
+    struct tnd_model_inputs inputs; /* generated: tools/model_parts.h */
     int n_parts;
-    int n; /* convolutions with several methods, no two alike */
+    int n; /* distinct convolutions with several methods */
     TND_VECTOR_OF(struct tnd_conv_shape, shapes);
     TND_VECTOR_OF(struct tnd_conv_question, questions);
 };
 
-/** Opens, builds and lowers the model, and computes what its extents depend on; the caller owes
- *  net_convs_fini, also after an error. Errors: those of tnd_model_inputs_make and
- *  tandem_onnx_begin, of opening a runtime and computing. */
+/** Opens, builds and lowers the model, and computes what its extents depend on; the caller must
+ * call net_convs_fini, also after an error. Errors: those of tnd_model_inputs_make and
+ * tandem_onnx_begin, of opening a runtime and computing. */
 enum tandem_status net_convs_read(const struct net_option *option, struct net_convs *out,
                                   struct tandem_error *error);
 void net_convs_fini(struct net_convs *convs);

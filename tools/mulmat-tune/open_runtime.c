@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the commands that compute share. */
+ * Shared by the commands that compute. */
 #include "tools/mulmat-tune/open_runtime.h"
 
 #include <stdio.h>

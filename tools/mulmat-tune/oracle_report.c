@@ -75,7 +75,7 @@ static void add_json(struct tnd_text *text, const struct tnd_oracle_cell *cells,
     tnd_text_add(text, "  ]\n}\n");
 }
 
-/* Each cell above TND_ORACLE_EXPLAIN by name. */
+/* Lists the reasons of all cells above TND_ORACLE_EXPLAIN. */
 static void add_reasons(struct tnd_text *text, const struct tnd_oracle_cell *cells, int n)
 {
     for (int i = 0; i < n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Tables in words. Reads, never changes. */
+ * Summaries of tables as text. */
 #include "tools/mulmat-tune/table_show.h"
 
 #include <inttypes.h>
@@ -50,7 +50,7 @@ static void add_machine(struct tnd_text *out, const struct tandem_table *table)
 struct group {
     int64_t n_cells, n_noisy, n_stale;
     int64_t n_shapes;
-    int64_t shape[2]; /* the last one; shapes of a type are neighbours in the table */
+    int64_t shape[2]; /* the latest one; shapes of a type are adjacent in the table */
     int64_t first_m, last_m;
     int32_t threads[64];
     int n_threads;
@@ -163,7 +163,7 @@ static void add_moves(struct tnd_text *out, const struct tandem_table *table)
     }
 }
 
-/* One line a profile and type. */
+/* Adds one line per profile and type. */
 static void add_checks(struct tnd_text *out, const struct tandem_table *table)
 {
     for (int i = 0; i < table->n_checks; i++) {
@@ -314,7 +314,7 @@ void tnd_show_table(struct tnd_text *out, const struct tandem_table *table)
     tnd_text_printf(out, "%" PRId64 " cells in all\n", tnd_table_count_cells(table));
 }
 
-/* ---- what serves ---- */
+/* ---- layers ---- */
 
 void tnd_show_layers(struct tnd_text *out, const struct tnd_layers *layers)
 {

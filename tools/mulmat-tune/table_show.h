@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Tables in words: what is in one, and what serves on this machine. */
+ * Summaries of tables as text: their contents, and which layers are used on this machine. */
 #ifndef MULMAT_TUNE_TABLE_SHOW_H
 #define MULMAT_TUNE_TABLE_SHOW_H
 
@@ -10,10 +10,10 @@
 /** Machine, profiles, and for each type, backend and task: shapes, M, threads, cells, age. */
 void tnd_show_table(struct tnd_text *out, const struct tandem_table *table);
 
-/** One line a layer. */
+/** One line per layer. */
 void tnd_show_layers(struct tnd_text *out, const struct tnd_layers *layers);
 
-/** One line a field that differs. */
+/** One line per field that differs. */
 void tnd_show_invalid(struct tnd_text *out, const struct tnd_invalid_report *report);
 
 #endif

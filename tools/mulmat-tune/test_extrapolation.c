@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune test --extrapolation: the outermost cells of tables left out and predicted, and
- * whether errors and error bars are as the model of times promises. */
+ * mulmat-tune test --extrapolation: leaves out the outermost cells of tables, predicts them, and
+ * checks whether errors and error bars are what the model of times promises. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static const struct {
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-/* What is judged: both sides of M together. */
+/* The numbers to check, over both sides of M. */
 struct verdict {
     struct tnd_calibration twice, four, both;
 };
@@ -240,7 +240,7 @@ int test_extrapolation(const struct test_request *request, const char *const *pa
     struct tnd_left_out list = {0};
     const bool is_named = request->table != NULL && strcmp(request->table, "none") != 0;
     enum tandem_status status = TANDEM_OK;
-    if (is_named) { /* that table alone, without what this machine's own layers add */
+    if (is_named) { /* only that table, without the layers of this machine */
         status = add_file(request->table, &list, &error);
     } else if (n_paths == 0) {
         status = add_own(request, &list, &error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune test --interpolation TABLE FULL: how far the predictions of a table are from the
- * times of a fuller one of the same machine. */
+ * mulmat-tune test --interpolation TABLE FULL: compares the predictions of a table with the times
+ * of a fuller one of the same machine. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +19,9 @@ struct comparison {
     const tandem_table *full;
     const struct test_request *request;
     int n, capacity;
-    double *errors; /* absolute, as fractions */
-    int *classes;   /* of each one's M */
-    int n_missing;  /* times that the table says nothing about */
+    double *errors; /* absolute relative errors */
+    int *classes;   /* class of each error's M */
+    int n_missing;  /* times that the table cannot predict */
 };
 
 static int compare_doubles(const void *a, const void *b)
@@ -66,8 +66,8 @@ static bool add_error(struct comparison *c, int64_t m, double error)
     return true;
 }
 
-/* Whether the fuller table has a time of this profile at just this M, threads and shape: all its
- * stages were measured there. */
+/* Whether the fuller table has a time of this profile at exactly this M, thread count and shape:
+ * all its stages were measured there. */
 static bool full_time(const struct comparison *c, const struct tnd_table_profile *profile,
                       const struct tnd_curve_key *key, int64_t m, double *out_us)
 {
@@ -94,7 +94,7 @@ static bool full_time(const struct comparison *c, const struct tnd_table_profile
     return us > 0;
 }
 
-/* One profile at the cells of one COMPUTE curve. */
+/* Compares one profile at the cells of one COMPUTE curve. */
 static bool compare_curve(struct comparison *c, const struct tnd_table_profile *profile,
                           const struct tnd_curve *curve)
 {
@@ -138,7 +138,7 @@ static bool compare_all(struct comparison *c)
     return true;
 }
 
-/* Sorts the errors. */
+/* Prints the summary; sorts the errors. */
 static int print(struct comparison *c)
 {
     printf("%-12s %8s %12s\n", "M", "times", "median error");

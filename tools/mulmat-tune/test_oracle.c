@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune test --oracle: problems drawn at random, over shapes that the table knows and shapes
- * that it does not, and what the plan's choices cost more than the best candidates. */
+ * mulmat-tune test --oracle: draws problems at random, over shapes that the table has and others,
+ * and measures how much the plan's choices cost over the best candidates. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +19,13 @@ enum {
     MOST_TYPES = 16,
     KNOWN_SHAPES = 4,
     MOST_GROUPS = TND_MAX_SHAPES * MOST_TYPES,
-    MOST_QUESTIONS = 64, /* of one type and shape */
+    MOST_QUESTIONS = 64, /* for one type and shape */
     DEFAULT_PROBLEMS = 300,
     LARGEST_M = 2048
 };
 
 #define DEFAULT_CELL_S 1.0
-#define GROUP_S        0.6 /* making operands, packing */
+#define GROUP_S        0.6 /* seconds for making operands and packing */
 
 /* Shapes that bench measures for no model. */
 static const char *const unknown_shapes = "3072x2560,1536x6144,8192x3072,640x2048";
@@ -46,14 +46,14 @@ struct exam {
     enum tandem_type types[MOST_TYPES];
     int n_groups;
     struct group groups[MOST_GROUPS];
-    double end_s; /* 0: none */
+    double end_s; /* 0: no limit */
     double cell_s;
     int n_shown;
     int n_cells, capacity;
     struct tnd_oracle_cell *cells;
 };
 
-/* ---- what is asked ---- */
+/* ---- questions ---- */
 
 static bool knows_type(const struct tandem_table *table, enum tandem_type type)
 {
@@ -90,7 +90,7 @@ static void add_group(struct exam *exam, enum tandem_type type, const struct tnd
     }
 }
 
-/* Shapes of the type that the table has, drawn at random: KNOWN_SHAPES at most. */
+/* Adds shapes of the type that the table has, drawn at random: at most KNOWN_SHAPES. */
 static void add_known(struct exam *exam, enum tandem_type type)
 {
     const struct tandem_table *table = exam->table;
@@ -127,7 +127,7 @@ static enum tandem_status choose_groups(struct exam *exam, struct tandem_error *
             add_group(exam, exam->types[y], &shapes.shape[s]);
         }
     }
-    for (int i = exam->n_groups - 1; i > 0; i--) { /* a short budget sees some of all kinds */
+    for (int i = exam->n_groups - 1; i > 0; i--) { /* a short budget covers all kinds */
         int other = (int)tnd_rng_below(&exam->rng, (uint64_t)i + 1);
         struct group swapped = exam->groups[i];
         exam->groups[i] = exam->groups[other];
@@ -144,8 +144,8 @@ static int random_threads(struct exam *exam)
     return counts[tnd_rng_below(&exam->rng, (uint64_t)n)];
 }
 
-/* Questions for each M of -m on all threads; else spread over the orders of magnitude and thread
- * counts. */
+/* Draws questions: for each M of -m on all threads, or else spread over orders of magnitude and
+ * thread counts. */
 static int draw_questions(struct exam *exam, int wanted, struct tnd_oracle_question *out)
 {
     const struct args_ints *m = &exam->request->m;
@@ -178,7 +178,7 @@ static bool show_cell(void *user, const struct tnd_oracle_cell *cell)
     return false;
 }
 
-/* What a group may take of the time that is left, and how many questions that is. */
+/* The share of the remaining time for one group, and how many questions fit into it. */
 static int share(const struct exam *exam, int groups_left, double *out_end_s)
 {
     *out_end_s = 0;
@@ -189,7 +189,7 @@ static int share(const struct exam *exam, int groups_left, double *out_end_s)
     }
     double left_s = exam->end_s - now_s(exam);
     double share_s = left_s / groups_left;
-    if (share_s < GROUP_S + exam->cell_s) { /* not all groups get a turn */
+    if (share_s < GROUP_S + exam->cell_s) { /* the time is not enough for all groups */
         share_s = GROUP_S + exam->cell_s;
     }
     *out_end_s = now_s(exam) + (share_s < left_s ? share_s : left_s);
@@ -197,7 +197,7 @@ static int share(const struct exam *exam, int groups_left, double *out_end_s)
     return n < 1 ? 1 : n > MOST_QUESTIONS ? MOST_QUESTIONS : n;
 }
 
-/* Room for n more cells. */
+/* Makes room for n more cells. */
 static bool reserve(struct exam *exam, int n)
 {
     if (exam->n_cells + n <= exam->capacity) {
@@ -297,7 +297,7 @@ int test_oracle(const struct test_request *request, tandem_runtime *runtime)
     tnd_rng_init(&exam->rng, (uint64_t)request->seed);
     if (request->budget_s > 0) {
         exam->end_s = (double)request->begin_ns / 1e9 + request->budget_s;
-        double fair_s = request->budget_s / DEFAULT_PROBLEMS / 1.5; /* if cells are short */
+        double fair_s = request->budget_s / DEFAULT_PROBLEMS / 1.5; /* assuming short cells */
         if (request->cell_s <= 0 && fair_s < exam->cell_s) {
             exam->cell_s = fair_s > 0.2 ? fair_s : 0.2;
         }

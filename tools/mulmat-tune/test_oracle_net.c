@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune test --oracle --net: what the chosen methods of a net's convolutions cost more than
- * the fastest ones. All methods run in turns first; then the choice against the fastest of these,
- * anew and alternately, as in tools/report/oracle.h. */
+ * mulmat-tune test --oracle --net: measures how much the chosen methods of a net's convolutions
+ * cost over the fastest ones. First all methods run alternately; then the choice against the
+ * fastest of them, again and alternately, as in tools/report/oracle.h. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ struct exam {
     tandem_table *table; /* a copy of the one in use; NULL: none */
     double cell_s, end_s;
     struct net_convs convs;
-    struct tnd_oracle_cell *cells; /* of which regret, noise and times count */
+    struct tnd_oracle_cell *cells; /* only regret, noise and times are used */
     struct tnd_conv_choice *choices;
     enum tnd_conv_method *best;
     int n_cells;
@@ -49,7 +49,8 @@ static double quantile(double *values, int n, double part)
     return values[(int)(part * (n - 1))];
 }
 
-/* Computes again and again for a time. The lower quartile: other programs slow single runs down. */
+/* Computes repeatedly for a given time. Takes the lower quartile, since other programs slow down
+ * single runs. */
 static enum tandem_status time_method(const struct exam *exam, struct tnd_conv_trial *trial,
                                       enum tnd_conv_method method, double budget_s, double *out_us,
                                       struct tandem_error *error)
@@ -91,7 +92,7 @@ static enum tandem_status find_best(const struct exam *exam, struct tnd_conv_tri
     return TANDEM_OK;
 }
 
-/* The choice, the best, and the best once more, which tells what noise alone does. */
+/* Times the choice, the best method, and the best one again, which shows the noise. */
 static enum tandem_status fight(const struct exam *exam, struct tnd_conv_trial *trial,
                                 enum tnd_conv_method chosen, enum tnd_conv_method best,
                                 struct tnd_oracle_cell *cell, struct tandem_error *error)
@@ -132,7 +133,7 @@ static enum tandem_status examine(struct exam *exam, int i, struct tandem_error 
         status =
             fight(exam, trial, exam->choices[at].method, exam->best[at], &exam->cells[at], error);
     }
-    if (status == TANDEM_OK && exam->cells[at].regret > TND_NOISY_FRAC / 2) { /* once more */
+    if (status == TANDEM_OK && exam->cells[at].regret > TND_NOISY_FRAC / 2) { /* measure again */
         status = find_best(exam, trial, &exam->best[at], error);
         status = status == TANDEM_OK ? fight(exam, trial, exam->choices[at].method, exam->best[at],
                                              &exam->cells[at], error)

@@ -8,7 +8,7 @@
 #include "tools/mulmat-tune/open_runtime.h"
 #include "tools/report/oracle.h"
 
-/* What was asked for on the command line. */
+/* The command line. */
 struct test_request {
     bool oracle;
     bool interpolation;
@@ -31,16 +31,17 @@ struct test_request {
     uint64_t begin_ns;
 };
 
-/** Whether the plan's choices are near the best ones (test_oracle.c). Returns the exit status. */
+/** Tests whether the plan's choices are near the best ones (test_oracle.c). Returns the exit
+ * status. */
 int test_oracle(const struct test_request *request, tandem_runtime *runtime);
-/** As test_oracle, of the convolutions of a net (test_oracle_net.c). */
+/** Like test_oracle, for the convolutions of a net (test_oracle_net.c). */
 int test_oracle_net(const struct test_request *request, tandem_runtime *runtime);
-/** Exit status for a regret; stderr says which bound it exceeds (test_oracle.c). */
+/** Exit status for a regret; prints to stderr which bound it exceeds (test_oracle.c). */
 int test_judge_regret(const struct test_request *request, const struct tnd_regret *regret);
-/** How far one table's predictions are from another one's times (test_interpolation.c). */
+/** Tests how far one table's predictions are from another one's times (test_interpolation.c). */
 int test_interpolation(const struct test_request *request, const char *path, const char *full_path);
-/** How right predictions outside of what tables measured are (test_extrapolation.c); of this
- *  machine's own table when no path is given. */
+/** Tests predictions outside of what tables measured (test_extrapolation.c); uses this machine's
+ * own table when no path is given. */
 int test_extrapolation(const struct test_request *request, const char *const *paths, int n_paths);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The advice: placement by bytes, threads by times of the table, the rest by times of the program
+ * The advice: placement by bytes, threads by the table's times, the rest by times of the program
  * itself. */
 #include "tools/report/advise.h"
 
@@ -12,26 +12,27 @@
 #include "tune/candidates.h"
 
 enum {
-    PROMPT_M = 512,       /* tokens of a pass by which threads for prompts are chosen */
+    PROMPT_M = 512,       /* tokens of a pass, for choosing prompt threads */
     DEFAULT_UBATCH = 512, /* of llama.cpp */
     DEFAULT_OFFLOAD = 32  /* of llama.cpp: GGML_OP_OFFLOAD_MIN_BATCH */
 };
-/* Left free on a device for what is computed there; llama.cpp's own -fit leaves as much. Bytes. */
+/* Memory left free on a device for computing, as llama.cpp's own -fit does. Bytes. */
 static const double reserve_bytes = 1073741824.0;
-/* Two times that differ by less are equal: then fewer threads, the smaller batch, the default. */
+/* Relative difference below which two times count as equal; then fewer threads, the smaller batch,
+ * the default is chosen. */
 static const double equal = 0.02;
-/* By how much speeds of another model, scaled by its bytes, may be wrong. Share. */
+/* Relative error of speeds that are scaled from another model by its bytes. */
 static const double scaled_error = 0.3;
 
-/* Weights of this many times the last cache come from memory. */
+/* Weights larger than the last-level cache by this factor are read from memory. */
 static const double in_memory = 4;
 
 struct work {
     const struct tnd_advise_request *request;
     const struct tnd_advise_model *model;
     const struct tandem_table *table;
-    const struct tnd_program_time *newest; /* of the program; NULL: none */
-    bool is_own;                           /* of this very model */
+    const struct tnd_program_time *newest; /* latest time of the program; NULL: none */
+    bool is_own;                           /* of exactly this model */
     struct tnd_advice *out;
 };
 
@@ -61,7 +62,7 @@ static bool is_of_model(const struct tnd_program_time *time, const struct tnd_ad
     return time->bytes == model->bytes && time->weights == model->weights;
 }
 
-/* The newest measurement of this model, else of any. */
+/* Finds the newest measurement of this model, or else of any. */
 static void find_newest(struct work *work)
 {
     for (int i = 0; i < work->table->n_programs; i++) { /* newest first */
@@ -80,7 +81,7 @@ static double speed_of(const struct tnd_program_time *time)
     return 1e6 * (double)(time->prompt + time->generated) / time->median_us;
 }
 
-/* Same program, machine and model as the newest. */
+/* Whether program, machine and model are those of the newest time. */
 static bool is_valid(const struct work *work, const struct tnd_program_time *time)
 {
     const struct tnd_program_time *newest = work->newest;
@@ -91,7 +92,7 @@ static bool is_valid(const struct work *work, const struct tnd_program_time *tim
            time->weights == newest->weights && time->median_us > 0;
 }
 
-/* What a time must be to count; negative: anything. */
+/* Conditions for a time; negative: any. */
 struct setting {
     bool generates;
     int threads;
@@ -113,7 +114,7 @@ static bool has(const struct tnd_program_time *time, const struct setting *setti
            (setting->no_op_offload < 0 || time->no_op_offload == setting->no_op_offload);
 }
 
-/* The fastest; of equals, up to `slack`, the one with fewer threads, then the smaller batch. */
+/* The fastest time; of those within `slack`, the one with fewer threads, then the smaller batch. */
 static const struct tnd_program_time *fastest(const struct work *work,
                                               const struct setting *setting, double slack)
 {
@@ -150,8 +151,8 @@ struct placement {
     double bytes;
 };
 
-/* Layers of llama.cpp's -ngl: the logits first, then the last layers. `with_experts` false: experts
- * stay on the CPU. */
+/* Layers as counted by llama.cpp's -ngl: the output first, then the last layers. `with_experts`
+ * false: experts stay on the CPU. */
 static int fit_layers(const struct work *work, double room, enum tandem_type cache,
                       bool with_experts, double *out_bytes)
 {
@@ -172,8 +173,8 @@ static int fit_layers(const struct work *work, double room, enum tandem_type cac
     return layers;
 }
 
-/* All but experts first: each of their bytes is read for every token, those of experts now and
- * then. */
+/* Places everything but experts first: all of it is read for every token, an expert only for
+ * some. */
 static struct placement place(const struct work *work, double room, enum tandem_type cache)
 {
     const struct tnd_advise_model *model = work->model;
@@ -249,7 +250,7 @@ static void choose_placement(struct work *work)
     explain_placement(work, &placement, room);
 }
 
-/* Its own times may say that the device does not pay. */
+/* The program's own times may show that the device does not pay. */
 static void check_placement(struct work *work)
 {
     struct tnd_advice *out = work->out;
@@ -293,7 +294,7 @@ static int most_threads(const struct tandem_table *table)
     return table->fingerprint.n_cpus > most ? table->fingerprint.n_cpus : most;
 }
 
-/* By Tandem's times; 0: unknown. */
+/* Chooses by Tandem's times; 0: unknown. */
 static int threads_by_table(const struct work *work, int64_t m, double *out_us)
 {
     const int limit = most_threads(work->table);
@@ -344,7 +345,7 @@ static int threads_for(struct work *work, bool generates)
     return 0;
 }
 
-/* ---- what only the program's own times tell ---- */
+/* ---- choices that need the program's own times ---- */
 
 static void choose_ubatch(struct work *work)
 {
@@ -393,7 +394,7 @@ static void choose_repack(struct work *work)
         out->repack ? "repacking stays on" : "--no-repack", sqrt(ratio));
 }
 
-/* Only where weights of the host may be moved to a device for a prompt. */
+/* Only if weights on the host may be moved to a device for a prompt. */
 static void choose_offload(struct work *work)
 {
     struct tnd_advice *out = work->out;
@@ -458,7 +459,7 @@ static void predict_own(struct work *work, bool generates, double *out_tps, doub
     range[1] = *out_tps * (1 + share);
 }
 
-/* Generation reads the active bytes, prompts compute with all weights that are used. */
+/* Generation time scales with the active bytes, prompt time with all weights that are used. */
 static void predict_by_other(struct work *work, bool generates, double *out_tps, double range[2])
 {
     const double active = tnd_advise_active_bytes(work->model);
@@ -477,8 +478,9 @@ static void predict_by_other(struct work *work, bool generates, double *out_tps,
     range[1] = *out_tps * (1 + scaled_error);
 }
 
-/* Generation reads the active weights for each token: no faster than the peak of reading, or than
- * what the products alone take by Tandem's kernels, as a peak may have been disturbed. */
+/* Generation reads the active weights for each token: it is bounded by the peak rate of reading, or
+ * by the time of only the products with Tandem's kernels, since a measured peak may have been
+ * disturbed. */
 static void bound_generation(struct work *work)
 {
     struct tnd_advice *out = work->out;

@@ -20,7 +20,7 @@ static int layer_of(const char *name)
     return layer;
 }
 
-/* 0 for what is not there, and for what no model has. */
+/* 0 for a missing number and an implausible one. */
 static int64_t integer_of(const tandem_source *source, const char *architecture, const char *key)
 {
     char whole[96];
@@ -89,8 +89,7 @@ static enum tandem_status add_tensor(struct tnd_advise_model *out,
     return is_output ? add_product(out, tensor, false, error) : TANDEM_OK;
 }
 
-/* Where keys and values come out of one matrix with the queries, the numbers say how wide they
- * are. */
+/* If keys and values share a matrix with the queries, computes their widths from the metadata. */
 static void complete_kv(const tandem_source *source, struct tnd_advise_model *out)
 {
     const int64_t dim = integer_of(source, out->architecture, "embedding_length");

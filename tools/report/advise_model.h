@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What of a model decides about its placement and speed: bytes by layer, products, keys and values.
- * Read from any model file, of architectures too that Tandem does not compute. */
+ * What determines a model's placement and speed: bytes by layer, products, keys and values. Read
+ * from any model file, also of architectures that Tandem cannot run. */
 #ifndef TND_ADVISE_MODEL_H
 #define TND_ADVISE_MODEL_H
 
@@ -15,26 +15,26 @@ struct tnd_advise_layer {
 };
 
 struct tnd_advise_model {
-    char name[256]; /* as it was given */
+    char name[256]; /* as the user named it */
     char architecture[32];
     int64_t bytes, weights;        /* of all tensors */
-    int64_t embedding_bytes;       /* of which a few rows are read */
-    int64_t output_bytes;          /* logits, and what belongs to no layer */
+    int64_t embedding_bytes;       /* only a few rows are read per token */
+    int64_t output_bytes;          /* output matrix and everything outside the layers */
     int64_t experts, experts_used; /* 0: none */
-    int64_t context;               /* that it was trained for; 0: unknown */
+    int64_t context;               /* context of its training; 0: unknown */
     int n_layers;
     struct tnd_advise_layer layers[TND_ADVISE_LAYERS];
-    struct tnd_shapes dense;      /* products of each pass, with how often */
-    struct tnd_shapes experts_of; /* products by all experts, with how often one expert does it */
+    struct tnd_shapes dense;      /* products of each pass, with their counts */
+    struct tnd_shapes experts_of; /* products of all experts, with their counts per expert */
 };
 
 /** Fills `out` from an open model. Errors: FORMAT (no layers named blk.N.), LIMIT. */
 enum tandem_status tnd_advise_model_read(const tandem_source *source, const char *name,
                                          struct tnd_advise_model *out, struct tandem_error *error);
 
-/** Bytes that are read for one token: of experts only those that it uses. */
+/** Bytes read per token: of experts, only those of the used ones. */
 double tnd_advise_active_bytes(const struct tnd_advise_model *model);
-/** Bytes of keys and values of a layer; `cache` F16 or Q8_0. */
+/** Bytes of a layer's keys and values; `cache` is F16 or Q8_0. */
 double tnd_advise_kv_bytes(const struct tnd_advise_layer *layer, int64_t context,
                            enum tandem_type cache);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The advice as a command line of llama.cpp, as text, as JSON. */
+ * The advice as a command line for llama.cpp, as text, as JSON. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { DEFAULT_BATCH = 2048 };
 
-/* A word of a shell's command line. */
+/* Appends a word quoted for a shell. */
 static void add_word(struct tnd_text *out, const char *word)
 {
     const char *const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Sums over a model's products by the times of a table: on the CPU, and on a device to which the
+ * Sums over a model's products by the table's times: on the CPU, and on a device to which the
  * weights are moved first. */
 #include <math.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum where { ON_CPU, ON_DEVICE };
 
-/* The device of a profile, NULL: it computes on the CPU. */
+/* The device of a profile; NULL: the profile computes on the CPU. */
 static const char *device_of(const struct tandem_table *table,
                              const struct tnd_table_profile *profile)
 {
@@ -22,7 +22,7 @@ static const char *device_of(const struct tandem_table *table,
     return NULL;
 }
 
-/* One product; infinite without a time. */
+/* Time of one product; infinite without a time. */
 static double product_us(const struct tandem_table *table, enum where where,
                          const struct tnd_problem *problem, int threads)
 {
@@ -48,7 +48,7 @@ static double product_us(const struct tandem_table *table, enum where where,
     return best;
 }
 
-/* `repeats`: products of each, as of experts. */
+/* `repeats`: how many products of each shape, for experts. */
 static double shapes_us(const struct tandem_table *table, enum where where,
                         const struct tnd_shapes *shapes, int64_t m, double repeats, int threads)
 {
@@ -65,8 +65,8 @@ static double shapes_us(const struct tandem_table *table, enum where where,
     return us;
 }
 
-/* Infinite for a model of which no product is known. Of experts each gets its share of the tokens,
- * and none works for less than one. */
+/* Infinite for a model without known products. Each used expert gets its share of the tokens, at
+ * least one. */
 static double pass_us(const struct tandem_table *table, enum where where,
                       const struct tnd_advise_model *model, int64_t m, int threads)
 {

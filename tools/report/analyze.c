@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Works out what a table says, shape by shape and thread count by thread count; analyze_print.c
- * prints it. Only shapes and M that were measured: between them lie the crossovers, beyond them
- * nothing is claimed. */
+ * Analyses a table, shape by shape and thread count by thread count; analyze_print.c prints the
+ * results. Only shapes and M that were measured: crossovers lie between measured M, and nothing is
+ * claimed beyond them. */
 #include "tools/report/links.h"
 #include "tools/report/analyze.h"
 
@@ -35,7 +35,7 @@ static void free_analysis(struct tnd_analysis *a)
     tnd_free(a->exact);
 }
 
-/* Whether the curve is of a stage of the profile. */
+/* Whether the curve belongs to a stage of the profile. */
 static bool belongs(const struct tnd_curve_key *key, const struct tnd_table_profile *profile)
 {
     const struct tnd_table_stage *stage = &profile->stage[key->stage];
@@ -49,7 +49,7 @@ static int compare_m(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* All M of the profiles' curves among [first, last) in ascending order, each once. */
+/* Collects all M of the profiles' curves in [first, last), ascending without duplicates. */
 static enum tandem_status collect_m(struct tnd_analysis *a, int first, int last)
 {
     size_t total = 0;
@@ -170,8 +170,8 @@ static bool is_measured(const struct tnd_analysis *a, const struct tnd_table_pro
            estimate.measured_shape;
 }
 
-/* A table describes a profile by the stages of one weight type; for others, such as f32 that needs
- * no INIT, this build knows the stages. */
+/* A table describes a profile by its stages for one weight type; for other types, such as f32,
+ * which needs no INIT, the stages come from this build. */
 static enum tandem_status choose_profiles(struct tnd_analysis *a)
 {
     a->described = tnd_calloc((size_t)a->table->n_profiles, sizeof(*a->described));
@@ -193,7 +193,7 @@ static enum tandem_status choose_profiles(struct tnd_analysis *a)
     return TANDEM_OK;
 }
 
-/* `a` comes with table, type, n, k and threads. */
+/* `a` has table, type, n, k and threads set. */
 static enum tandem_status analyze(struct tnd_analysis *a, int first, int last)
 {
     TND_TRY(choose_profiles(a));
@@ -231,7 +231,7 @@ struct report {
     const struct tandem_table *table;
     const struct tnd_analyze_options *options;
     const struct tnd_analyze_printer *printer;
-    struct tnd_analyses *keep; /* instead of printing; may be NULL */
+    struct tnd_analyses *keep; /* keeps the analyses instead of printing them; may be NULL */
     const int *threads;
     int n_threads;
     int n_types;
@@ -257,7 +257,7 @@ static enum tandem_status keep(struct tnd_analyses *analyses, struct tnd_analysi
     return TANDEM_OK;
 }
 
-/* Curves [first, last) are those of one shape. */
+/* Curves [first, last) have one shape. */
 static enum tandem_status report_shape(struct report *report, int first, int last)
 {
     const struct tnd_curve_key *key = &report->table->curves[first].key;
@@ -302,7 +302,7 @@ static bool is_wanted(const struct report *report, const struct tnd_curve_key *k
     return strcmp(key->op, "mul_mat") == 0 && (type == TANDEM_TYPE_NUMBERS || key->type == type);
 }
 
-/* Whether the text file's own order of shapes names this one. */
+/* Whether the order of shapes from the text file contains this shape. */
 static bool in_file_order(const struct tandem_table *table, const struct tnd_curve_key *key)
 {
     for (int i = 0; i < table->n_shapes; i++) {
@@ -313,7 +313,7 @@ static bool in_file_order(const struct tandem_table *table, const struct tnd_cur
     return false;
 }
 
-/* Shapes of a text file in its order, then the others in the table's. */
+/* Shapes in the order of the text file, then the others in the table's order. */
 static enum tandem_status report_shapes(struct report *report)
 {
     const struct tandem_table *table = report->table;
@@ -356,7 +356,7 @@ static void choose_threads(struct report *report, int measured[MAX_THREAD_COUNTS
     }
 }
 
-/* `status` with its message, when there is nothing to hand out. */
+/* `status` with its message; an error too when the report is empty. */
 static enum tandem_status outcome(const struct report *report, enum tandem_status status,
                                   struct tandem_error *error)
 {

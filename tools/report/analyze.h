@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Report on a table: times of every profile, the winner at each M, crossovers, per shape and thread
- * count. */
+ * Report on a table: times of every profile, the winner at each M, crossovers, for each shape and
+ * thread count. */
 #ifndef TND_ANALYZE_H
 #define TND_ANALYZE_H
 
@@ -10,8 +10,8 @@ enum tnd_analyze_format { TND_ANALYZE_TEXT, TND_ANALYZE_JSON, TND_ANALYZE_CSV };
 
 struct tnd_analyze_options {
     enum tnd_analyze_format format;
-    const char *name;   /* of the table, for the report */
-    const int *threads; /* thread counts; NULL: those that were measured */
+    const char *name;   /* name of the table in the report */
+    const int *threads; /* thread counts; NULL: the measured ones */
     int n_threads;
     enum tandem_type type; /* TANDEM_TYPE_NUMBERS: all */
 };

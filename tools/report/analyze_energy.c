@@ -44,15 +44,15 @@ bool tnd_analysis_has_joules(const struct tnd_analysis *a, int point)
     return false;
 }
 
-/* What the ways are compared by: by time too when nothing else is aimed at, but then the least
- * energy is told. */
+/* The objective: energy, or energy times time. Without another objective times are compared, but
+ * the least energy is still reported. */
 static double score_of(const struct tnd_analysis *a, int profile, int point)
 {
     double joules = joules_of(a, profile, point);
     return a->table->objective == TANDEM_OBJECTIVE_EDP ? joules * us_of(a, profile, point) : joules;
 }
 
-/* The way with the least score among those with joules; -1: none. */
+/* The profile with the least score among those with joules; -1: none. */
 static int best_at(const struct tnd_analysis *a, int point)
 {
     int best = -1;
@@ -65,7 +65,7 @@ static int best_at(const struct tnd_analysis *a, int point)
     return best;
 }
 
-/* No other way is at least as good in time and energy, and better in one of them. */
+/* Whether no other profile is at least as good in time and energy, and better in one of them. */
 static bool is_pareto(const struct tnd_analysis *a, int profile, int point)
 {
     double us = us_of(a, profile, point);

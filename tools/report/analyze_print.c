@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The three forms of the analyze report. JSON and CSV are read by programs: their keys and columns
- * are pinned in docs/table-format.md. */
+ * The three formats of the analyze report. JSON and CSV are for programs: their keys and columns
+ * are fixed in docs/table-format.md. */
 #include "tools/report/analyze_data.h"
 #include "tools/report/analyze_energy.h"
 
@@ -53,7 +53,7 @@ static void text_begin(struct tnd_text *out, const struct tandem_table *table,
     }
 }
 
-/* Names longer than this are split before their last part: cpu+openblas, -panels. */
+/* Longer names are split before their last part: cpu+openblas, -panels. */
 enum { COLUMN = 12 };
 
 static int split_of(const char *name)
@@ -125,7 +125,7 @@ static void text_add_findings(struct tnd_text *out, const struct tnd_analysis *a
     }
 }
 
-/* "  Standard errors: 1.0 to 4.2 %." */
+/* Adds "  Standard errors: 1.0 to 4.2 %." */
 static void text_add_errors(struct tnd_text *out, const struct tnd_analysis *a)
 {
     double least = INFINITY;
@@ -144,7 +144,7 @@ static void text_add_errors(struct tnd_text *out, const struct tnd_analysis *a)
     }
 }
 
-/* "  Noisy (spread above 8 % of the median): cpu at M = 8, 16.", one line a profile. */
+/* Adds "  Noisy (spread above 8 % of the median): cpu at M = 8, 16.", one line per profile. */
 static void text_add_marked(struct tnd_text *out, const struct tnd_analysis *a, unsigned bit,
                             const char *what)
 {
@@ -174,7 +174,7 @@ static void text_add_wrong(struct tnd_text *out, const struct tnd_analysis *a)
     tnd_text_fini(&names);
 }
 
-/* What part of the time each stage takes, in percent. */
+/* Adds each stage's share of the time in percent. */
 static void text_add_shares(struct tnd_text *out, const struct tnd_analysis *a)
 {
     int points[TND_SHARE_POINTS];
@@ -211,7 +211,7 @@ static void text_add_scaling(struct tnd_text *out, const struct tnd_analysis *a,
     for (int l = 0; l < n; l++) {
         const struct tnd_stage_scaling *line = &lines[l];
         tnd_text_printf(out, "    %s %s:", line->profile->name, tnd_share_names[line->stage]);
-        const int first = line->n > 1 ? 1 : 0; /* the first is what the others are compared with */
+        const int first = line->n > 1 ? 1 : 0; /* the first count is the base of the comparison */
         for (int i = first; i < line->n; i++) {
             tnd_text_printf(out, "%s %.0f thread%s ", i > first ? "," : "", line->counts[i],
                             line->counts[i] == 1 ? "" : "s");
@@ -221,7 +221,7 @@ static void text_add_scaling(struct tnd_text *out, const struct tnd_analysis *a,
                             100 * tnd_scaling_gain(line, true, line->counts[i], line->us[i]));
             tnd_text_add(out, " %)");
         }
-        if (line->enough + 1 < line->n) { /* at the last one nobody knows whether more would pay */
+        if (line->enough + 1 < line->n) { /* unknown at the last one: more might pay */
             tnd_text_printf(out, "; more than %.0f do not pay", line->counts[line->enough]);
         }
         tnd_text_add(out,
@@ -385,7 +385,7 @@ static void json_end(struct tnd_text *out, const struct tnd_text *crossovers)
 const struct tnd_analyze_printer tnd_analyze_json = {json_begin, json_add, json_end,
                                                      json_crossovers, NULL};
 
-/* ---- CSV: one line a profile at one M ---- */
+/* ---- CSV: one line per profile and M ---- */
 
 static void csv_begin(struct tnd_text *out, const struct tandem_table *table,
                       const struct tnd_analyze_options *options, int n_types,
@@ -399,7 +399,7 @@ static void csv_begin(struct tnd_text *out, const struct tandem_table *table,
                       "transfer_us,spread_us,noisy,stale,error_us,crossover_m\n");
 }
 
-/* Quoted where RFC 4180 asks for it; names may come from a file. */
+/* Quotes a name as RFC 4180 requires; it may come from a file. */
 static void csv_add_name(struct tnd_text *out, const char *name)
 {
     if (strpbrk(name, ",\"\r\n") == NULL) {
@@ -414,7 +414,8 @@ static void csv_add_name(struct tnd_text *out, const char *name)
     tnd_text_add_char(out, '"');
 }
 
-/* Where the profile, which wins at the point but not at the one before, has overtaken. */
+/* The crossover at which the profile, which wins at this point but not at the previous one,
+ * overtook the other. */
 static void csv_add_crossover(struct tnd_text *out, const struct tnd_analysis *a, int profile,
                               int point)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Printing plans of ranks. What another cluster would bring is planned again. */
+ * Printing plans for ranks. To show what changes to the cluster would bring, plans are made
+ * again. */
 #include "tools/report/cluster_report.h"
 
 #include <math.h>
@@ -11,8 +12,8 @@
 #include "llama/model.h"
 
 #define GIB     (1024.0 * 1024.0 * 1024.0)
-#define FASTER  10.0 /* links */
-#define NOTICED 0.01 /* of the time, that more memory must save */
+#define FASTER  10.0 /* factor, for links */
+#define NOTICED 0.01 /* share of the time that more memory must save to be reported */
 
 void tnd_cluster_shape_of(const struct tandem_hparams *hparams,
                           const struct tnd_fit_weight *weights, int n_weights,
@@ -84,7 +85,7 @@ static const char *division_of(const struct tnd_cluster_plan *plan)
     return plan->n < 2 ? "" : tnd_cluster_division_name(plan->division);
 }
 
-/* Layers of a plan, {n}; NULL: it has rows alone. */
+/* Layers per rank of a plan, {n}; NULL: it divides only by rows. */
 static const int *layers_of(const struct tnd_cluster_plan *plan)
 {
     return plan->division == TND_CLUSTER_LAYERS  ? plan->shares
@@ -92,7 +93,7 @@ static const int *layers_of(const struct tnd_cluster_plan *plan)
                                                  : NULL;
 }
 
-/* What a rank has: "50 %", this many layers, or both. */
+/* Adds a rank's share: "50 %", a number of layers, or both. */
 static void add_share(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan, int i,
                       struct tnd_text *out)
 {
@@ -154,7 +155,7 @@ static const char *why_not_other(const struct tnd_cluster *cluster,
                                                    : "not possible for this model";
 }
 
-/* "By rows", and for a mixed plan "Mixed". */
+/* Name of a division: "By rows"; "Mixed" for a mixed plan. */
 static const char *by_division(enum tnd_cluster_division division, bool is_first)
 {
     static const char *const names[TND_CLUSTER_DIVISIONS] = {"by rows", "by layers", "mixed"};
@@ -162,7 +163,7 @@ static const char *by_division(enum tnd_cluster_division division, bool is_first
     return (is_first ? first : names)[division];
 }
 
-/* A line for each other division. */
+/* Prints one line per other division. */
 static void print_others(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
                          struct tnd_text *out)
 {
@@ -250,7 +251,7 @@ static bool takes_part(const struct tnd_cluster_plan *plan, int rank)
     return is_in;
 }
 
-/* By the division that is faster. */
+/* Shares by the faster division. */
 static void share(const struct tnd_cluster *cluster, const double *count, const int *ranks, int n,
                   struct tnd_cluster_plan *out)
 {
@@ -267,7 +268,7 @@ static void share(const struct tnd_cluster *cluster, const double *count, const 
     }
 }
 
-/* What the best plan would be with one rank more. */
+/* Prints what the best plan would be with one more rank. */
 static void print_left_out(const struct tnd_cluster_report *r, struct tnd_text *out)
 {
     const struct tnd_cluster *cluster = r->cluster;
@@ -303,7 +304,8 @@ static void print_left_out(const struct tnd_cluster_report *r, struct tnd_text *
 
 /* ---- what would bring more ---- */
 
-/* Nothing when that takes more of the time of today's best plan than `least` says. */
+/* Prints nothing if the changed plan saves too little: more than `least` of the best plan's time
+ * remains. */
 static void print_changed(const struct tnd_cluster_report *r, const struct tnd_cluster *changed,
                           const char *what, double least, struct tnd_text *out)
 {
@@ -321,7 +323,7 @@ static void print_changed(const struct tnd_cluster_report *r, const struct tnd_c
     free(plans);
 }
 
-/* Links {n, n} of so much of the latency, and so much of the time that bytes take. */
+/* Links {n, n} with latency and time per byte multiplied by these factors. */
 static struct tnd_cluster_link faster_link(const struct tnd_cluster_link *link, double latency,
                                            double moving)
 {
@@ -409,7 +411,8 @@ static void add_in_flight(const struct tnd_cluster *cluster, const struct tnd_cl
     }
 }
 
-/* Prints what all ranks together would do, where a plan leaves some out; or why they cannot. */
+/* If the plan leaves ranks out, prints what all ranks together would reach, or why they cannot
+ * run. */
 static void print_all_of_them(const struct tnd_cluster_report *r, struct tnd_text *out)
 {
     const struct tnd_cluster *cluster = r->cluster;

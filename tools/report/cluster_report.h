@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Plans of several ranks for people: how a model is divided, what that is predicted to bring, and
- * what would bring more. */
+ * Plans for several ranks as text: how the model is divided, its predicted speed, and what would
+ * make it faster. */
 #ifndef TND_CLUSTER_REPORT_H
 #define TND_CLUSTER_REPORT_H
 
@@ -8,7 +8,7 @@
 #include "tandem/formats.h"
 #include "tune/cluster.h"
 
-/** How a model is divided among ranks; static texts. */
+/** How a model can be divided among ranks; strings are static. */
 void tnd_cluster_shape_of(const struct tandem_hparams *hparams,
                           const struct tnd_fit_weight *weights, int n_weights,
                           struct tnd_cluster_shape *out);
@@ -18,15 +18,15 @@ struct tnd_cluster_report {
     const double *count;                  /* {TND_FIT_PHASES} */
     int leader;                           /* -1: any */
     const struct tnd_cluster_plan *plans; /* {cluster->n}, of 1, 2, ... ranks */
-    int best;                             /* of plans; -1: none is possible */
+    int best;                             /* index of the best plan; -1: none is possible */
 };
 
-/** Plans of 1, 2, ... ranks with their speeds, what the best one keeps where, who is left out and
- *  why, and what faster links and more memory would bring. */
+/** Prints plans for 1, 2, ... ranks with their speeds, what each rank of the best one stores, which
+ * ranks are left out and why, and what faster links and more memory would bring. */
 void tnd_cluster_print(const struct tnd_cluster_report *report, struct tnd_text *out);
-/** As tnd_cluster_print, as one JSON object. */
+/** Like tnd_cluster_print, as one JSON object. */
 void tnd_cluster_print_json(const struct tnd_cluster_report *report, struct tnd_text *out);
-/** One line: who computes, and why. */
+/** Prints one line: which ranks compute, and why. */
 void tnd_cluster_print_choice(const struct tnd_cluster_report *report, struct tnd_text *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which profile to keep over M, of times that are lines between the points measured. */
+ * Which profile to keep over M; times between measured points are interpolated linearly. */
 #include "tools/report/crossover.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static double time_of(const struct times *times, int profile, int point)
     return times->us[profile * times->n_points + point];
 }
 
-/* By how much `profile` leads `kept` at the point, and what the lead must exceed. */
+/* By how much `profile` leads over `kept` at a point, and what the lead must exceed to be clear. */
 static double lead_of(const struct times *times, int profile, int kept, int point,
                       double *out_least)
 {
@@ -41,8 +41,8 @@ static double lead_of(const struct times *times, int profile, int kept, int poin
     return time_of(times, kept, point) - time_of(times, profile, point);
 }
 
-/* Where `profile`, which is ahead at `point`, overtook `kept`: in the last segment in front of it
- * at whose beginning it was not ahead. */
+/* The M at which `profile`, which is ahead at `point`, overtook `kept`: in the last segment before
+ * `point` at whose beginning it was not ahead. */
 static double crossing(const struct times *times, const int64_t *m, int profile, int kept,
                        int point)
 {
@@ -60,7 +60,7 @@ bool tnd_crossover_is_clear(const struct tnd_crossover *crossover)
     return crossover->lead > crossover->least_lead;
 }
 
-/* Keeps the clearest lead since the crossover. */
+/* Updates the clearest lead since the crossover. */
 static void see_lead(const struct times *times, int point, struct tnd_crossover *io)
 {
     double least;

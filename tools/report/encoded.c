@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The tokenizer says how many tokens there are where it has no room for them. */
+ * Asks the tokenizer for the number of tokens first, then allocates. */
 #include "tools/report/encoded.h"
 
 #include <stdlib.h>

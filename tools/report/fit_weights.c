@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lists of weights. */
+ * Listing weights for the placement. */
 #include "tools/report/fit_weights.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 #define MOST_MEMORY_GIB 65536.0
 #define MOST_EXPERTS    65536
 
-/* Works for files that llama/ does not run, too: their numbers are not checked. */
+/* Also used for files that llama/ cannot run, so their metadata is unchecked. */
 static int64_t used_experts(const tandem_source *source)
 {
     const char *architecture = NULL;
@@ -29,7 +29,7 @@ static int64_t used_experts(const tandem_source *source)
     return used > 0 ? used : 0;
 }
 
-/* Sums that do not fit, of hostile files, are refused where weights are priced. */
+/* Sums of hostile files may overflow; they are refused where weights are priced. */
 static void count_bytes(struct tnd_fit_weights *weights)
 {
     double most = 0;
@@ -103,11 +103,11 @@ bool tnd_fit_read_memory(const char *text, int n_devices, int64_t out_bytes[TND_
     return n_devices > 0;
 }
 
-/* The factor by which shares of at most 1 add up to `n_used`. */
+/* The factor that makes shares, capped at 1, add up to `n_used`. */
 static double scale_of(double skew, double n_used, int64_t experts)
 {
     double factor = 0;
-    int64_t n_full = 0; /* of the most used ones all tokens use */
+    int64_t n_full = 0; /* experts that every token uses */
     for (bool is_new = true; is_new && n_full < experts;) {
         double sum = 0;
         for (int64_t r = n_full; r < experts; r++) {
@@ -137,7 +137,7 @@ double *tnd_fit_skewed_use(double skew, int64_t n_used, int64_t experts, int64_t
 
 /* ---- placing ---- */
 
-/* What one placing takes. */
+/* State of one placement. */
 struct placing {
     const struct tnd_fit_skew *skew;
     const uint8_t *slots;
@@ -147,9 +147,9 @@ struct placing {
     struct tnd_placed *placed;
     int n_placed;
     uint8_t *sides;
-    double *use;     /* of experts, by rank; NULL: they stay together */
-    float *shares;   /* {experts}: the same of one layer, */
-    float *cold;     /* with 0 for hot ones, a row a weight */
+    double *use;     /* use of experts, by rank; NULL: they stay together */
+    float *shares;   /* {experts}: use in one layer */
+    float *cold;     /* one row per weight; 0 for hot experts */
     int32_t *ranked; /* {experts} */
 };
 
@@ -192,7 +192,7 @@ static int slot_of(const struct placing *p, int side)
     return side > 0 ? p->slots[side - 1] : TANDEM_BACKEND_CPU;
 }
 
-/* A weight, and the copy of its hot experts. */
+/* Lists a weight and the copy of its hot experts. */
 static void list_weight(struct placing *p, int i, const void *data)
 {
     const int g = p->model.group_of[i];
@@ -205,7 +205,7 @@ static void list_weight(struct placing *p, int i, const void *data)
             tnd_fit_hot_experts(&p->model, p->sides, p->model.groups[g].layer, p->ranked, &side);
         const void *hot = n > 0 ? p->skew->add_hot(p->skew->user, data, n) : NULL;
         memcpy(cold, p->shares, (size_t)experts * sizeof(cold[0]));
-        if (hot != NULL) { /* ranks are numbers here */
+        if (hot != NULL) { /* experts are numbered by rank here */
             memset(cold, 0, (size_t)n * sizeof(cold[0]));
             p->placed[p->n_placed++] = (struct tnd_placed){
                 .data = hot, .slot = slot_of(p, side), .shares = p->shares, .n_shares = n};

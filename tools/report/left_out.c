@@ -16,20 +16,20 @@
 
 enum { MOST_CELLS = 1 << 20 };
 
-/* Which cells go, the same for all curves of a stage. */
+/* Which cells are left out, the same for all curves of a stage. */
 struct cut {
     const struct tandem_table *full;
     enum tnd_left_out_side side;
     int factor; /* of M: 2 or 4 */
 };
 
-/* The stage of one shape, on all of its thread counts. */
+/* Range of the measured M and thread counts of one stage and shape. */
 struct extent {
     int64_t first_m, last_m;
-    int most_threads, next_threads; /* next: 0 when there is one count alone */
+    int most_threads, next_threads; /* next: 0 when there is only one count */
 };
 
-/* ---- what is there ---- */
+/* ---- what was measured ---- */
 
 static bool same_stage(const struct tnd_curve_key *a, const struct tnd_curve_key *b)
 {
@@ -53,7 +53,7 @@ static void widen(struct extent *extent, const struct tnd_curve *curve)
     }
 }
 
-/* Curves of one stage are neighbours; `curve` is one of the table. */
+/* Curves of one stage are adjacent; `curve` points into the table. */
 static struct extent extent_of(const struct tandem_table *table, const struct tnd_curve *curve)
 {
     struct extent extent = {0, 0, 0, 0};
@@ -106,7 +106,7 @@ static struct tnd_curve_key key_of_stage(const struct tnd_table_profile *profile
     return key;
 }
 
-/* The time of all stages at just this cell; false unless each was measured there. */
+/* The time of all stages at exactly this cell; false unless each was measured there. */
 static bool measured_time(const struct tandem_table *table, const struct tnd_table_profile *profile,
                           const struct tnd_curve_key *compute, int64_t m, double *out_us)
 {
@@ -172,12 +172,12 @@ static enum tandem_status add_outermost(const struct tandem_table *rest, const s
     if (kept == NULL || kept->n_samples < 2 || kept->n_samples == curve->n_samples) {
         return TANDEM_OK;
     }
-    struct extent extent = extent_of(rest, kept); /* other thread counts may know more */
+    struct extent extent = extent_of(rest, kept); /* other thread counts may have more M */
     bool above = cut->side == TND_LEFT_OUT_ABOVE;
     int64_t m = curve->samples[above ? curve->n_samples - 1 : 0].m;
     double distance =
         above ? (double)m / (double)extent.last_m : (double)extent.first_m / (double)m;
-    /* The gap may be so wide that leaving out a quarter leaves out no more than a half. */
+    /* With a wide gap, leaving out a quarter may leave out no more than leaving out a half. */
     if (distance < M_SQRT1_2 * cut->factor || (cut->factor == 2 && distance >= 2 * M_SQRT2)) {
         return TANDEM_OK;
     }
@@ -206,7 +206,8 @@ static enum tandem_status add_curves(const struct tandem_table *rest, const stru
     for (int i = 0; i < cut->full->n_curves; i++) {
         const struct tnd_curve *curve = &cut->full->curves[i];
         struct tnd_table_profile profile = *named;
-        /* A table describes a profile by the stages of one type; this build knows the others. */
+        /* A table describes a profile by its stages for one type; those for others come from this
+         * build. */
         (void)tnd_profile_describe_name(NULL, named->name, curve->key.type, &profile);
         if (curve->key.stage != TANDEM_STAGE_COMPUTE || strcmp(curve->key.op, "mul_mat") != 0 ||
             curve->n_samples == 0 || profile.stage[TANDEM_STAGE_COMPUTE].backend[0] == '\0') {
@@ -251,7 +252,7 @@ void tnd_left_out_fini(struct tnd_left_out *list)
     tnd_vector_fini(&list->cells_vector);
 }
 
-/* ---- what the cells tell ---- */
+/* ---- statistics of the cells ---- */
 
 static int compare_doubles(const void *a, const void *b)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Messages as latency and bandwidth; all-reduce predicted from them, and what was measured. */
+ * Messages as latency and bandwidth; all-reduce as predicted from them and as measured. */
 #include "tools/report/links.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static double rate_of(const struct tnd_sample *sample)
     return sample->median_us > 0 ? (double)sample->m / sample->median_us / 1e3 : 0.0;
 }
 
-/* "", or what each way has while as many bytes go the other way. */
+/* Adds the bandwidth of each direction when both are used at once, if it was measured. */
 static void print_both(struct tnd_text *out, const struct tandem_table *table,
                        const struct tnd_link *message)
 {
@@ -56,13 +56,13 @@ static void print_messages(struct tnd_text *out, const struct tandem_table *tabl
     }
 }
 
-/* Ranks with the slowest message of the transport between any two. False: there is none. */
+/* A cluster in which every pair has the slowest message of the transport. False: there is none. */
 static bool open_slowest(const struct tandem_table *table, const char *transport, int n,
                          struct tnd_cluster *out)
 {
     const char *ends[TND_CLUSTER_MOST];
     for (int i = 0; i < n && i < TND_CLUSTER_MOST; i++) {
-        ends[i] = ""; /* no end has this name */
+        ends[i] = ""; /* matches no end */
     }
     *out = (struct tnd_cluster){.n = n};
     out->links =

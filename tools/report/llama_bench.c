@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reading llama-bench's lines. Members as llama.cpp writes them, tools/llama-bench (version 0.25.3
- * of its ggml, commit 0c1e570); `repack` and `n_cpu_moe` are missing in older ones. */
+ * Parsing llama-bench's output. Members as written by llama.cpp, tools/llama-bench (ggml 0.25.3,
+ * commit 0c1e570); older versions lack `repack` and `n_cpu_moe`. */
 #include "tools/report/llama_bench.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static double median(double *values, int n)
     return n % 2 != 0 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
 }
 
-/* As much as fits of a text that may be long or, as `instead` says, empty. */
+/* Reads a text, truncated to fit; `instead` replaces an empty or missing one. */
 static enum tandem_status read_name(const struct tnd_json_reader *r, const cJSON *root,
                                     const char *key, const char *instead, char *out, size_t n)
 {
@@ -54,7 +54,7 @@ static enum tandem_status read_count(const struct tnd_json_reader *r, const cJSO
     return TANDEM_OK;
 }
 
-/* A flag is true, false, 0 or 1: versions differ. One that is not there leaves `out` as it is. */
+/* A flag is true, false, 0 or 1, depending on the version. A missing one leaves `out` as it is. */
 static enum tandem_status read_flag(const struct tnd_json_reader *r, const cJSON *root,
                                     const char *key, bool *out)
 {
@@ -142,7 +142,7 @@ enum tandem_status tnd_llama_bench_read(const char *line, size_t n, int64_t when
     struct tnd_program_time one;
     memset(&one, 0, sizeof(one));
     one.when = when;
-    one.repack = true; /* what versions without the member do */
+    one.repack = true; /* the default in versions without the member */
     snprintf(one.program, sizeof(one.program), "llama.cpp");
     if (n > TND_LLAMA_BENCH_LINE) {
         return tnd_error_set(error, TANDEM_E_LIMIT, "llama-bench", (int64_t)n, TND_LLAMA_BENCH_LINE,

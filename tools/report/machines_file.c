@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reading lists of machines. What is not known is refused: a misspelt key would change the plan. */
+ * Reading lists of machines. Unknown keys are refused: a misspelt key would change the plan. */
 #include "tools/report/machines_file.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 #define GIB               (1024.0 * 1024.0 * 1024.0)
 #define MOST_GIB          1048576.0
-#define BYTES_US_PER_GBIT 125.0 /* bytes a microsecond of a gigabit a second */
+#define BYTES_US_PER_GBIT 125.0 /* bytes per microsecond in a gigabit per second */
 
 enum { KEY = 32, MOST_THREADS = 1024 };
 
@@ -21,10 +21,10 @@ struct reading {
     struct tnd_machines out;
     bool has_link[TND_CLUSTER_MOST][TND_CLUSTER_MOST];
     bool has_default;
-    struct tnd_cluster_link usual; /* of all pairs that are not named */
+    struct tnd_cluster_link usual; /* for all pairs without a link of their own */
 };
 
-/* One link as it stands in the file. */
+/* One link as in the file. */
 struct told_link {
     char from[TND_CLUSTER_NAME], to[TND_CLUSTER_NAME];
     double latency_us, gbit_s;
@@ -195,7 +195,7 @@ static enum tandem_status read_key(struct reading *r, const char *key, struct ta
     return wrong(r, "expected machines, links, one_medium or note, got", key, error);
 }
 
-/* From rows of TND_CLUSTER_MOST to rows of n. */
+/* Shrinks rows of TND_CLUSTER_MOST to rows of n. */
 static enum tandem_status close_links(struct reading *r, struct tandem_error *error)
 {
     const int n = r->out.n;

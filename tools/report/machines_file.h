@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A list of machines and of the links between them, for planning: a JSON file that people write
- * (docs/cluster.md has the form). */
+ * A list of machines and of the links between them, for planning: a JSON file written by hand
+ * (format: docs/cluster.md). */
 #ifndef TND_MACHINES_FILE_H
 #define TND_MACHINES_FILE_H
 
@@ -23,9 +23,9 @@ struct tnd_machines {
     bool is_medium;
 };
 
-/** `name`: of the file, for messages. `out` is ended with tnd_machines_fini. Any bytes are allowed.
- *  Errors: FORMAT (not JSON, another key, a value out of its range, a machine that is missing or
- *  twice there, two machines without a link), LIMIT (machines), MEMORY. */
+/** `name`: of the file, for messages. End `out` with tnd_machines_fini. Input is untrusted. Errors:
+ * FORMAT (not JSON, an unknown key, a value out of range, a missing or duplicate machine, two
+ * machines without a link), LIMIT (machines), MEMORY. */
 enum tandem_status tnd_machines_read(const char *text, size_t n, const char *name,
                                      struct tnd_machines *out, struct tandem_error *error);
 /** A zeroed one is allowed. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Graphs of models. Those known by name have the dimensions of the LLaMA paper (Touvron et al.
- * 2023, table 2) with the hidden sizes of its released weights, OpenLLaMA 3B, TinyLlama (1.1B) and
- * quick, its little sister, as in measure/models.c, which knows their matrices; 8B and 70B those of
+ * Graphs of models. Named sizes have the dimensions of the LLaMA paper (Touvron et al. 2023, table
+ * 2) with the hidden sizes of its released weights, OpenLLaMA 3B, TinyLlama (1.1B) and quick, a
+ * smaller one of our own, as in measure/models.c, which has their matrices; 8B and 70B those of
  * Llama 3 (Grattafiori et al. 2024, arXiv:2407.21783, table 3); 30B-A3B those of Qwen3-30B-A3B (its
  * config.json, and Yang et al. 2025, arXiv:2505.09388, table 2). */
 #include "tools/report/model_graph.h"
@@ -16,9 +16,9 @@
 
 static const struct {
     const char *name;
-    int64_t dim, hidden; /* hidden: of one expert where there are some */
+    int64_t dim, hidden; /* hidden: of one expert if there are any */
     int64_t layers, heads, kv_heads, head_size, vocabulary;
-    int64_t experts, used; /* in a layer, and of them by a token; 0: none */
+    int64_t experts, used; /* per layer, and used by a token; 0: none */
 } models[] = {
     {"quick", 1024, 2816, 8, 16, 4, 64, 8192, 0, 0},
     {"1.1B", 2048, 5632, 22, 32, 4, 64, 32000, 0, 0},
@@ -68,9 +68,9 @@ enum tandem_status model_graphs_open(const char *name, enum tandem_type type,
     return TANDEM_OK;
 }
 
-/* ---- experts apart ---- */
+/* ---- hot and cold experts ---- */
 
-/* Numbers of experts in one chain or the other. */
+/* A table from experts to their indices in the hot or the cold chain. */
 static tandem_tensor *make_table(tandem_context *context, int64_t n, int64_t all, bool is_hot)
 {
     const int64_t ne[] = {1, all};
@@ -81,14 +81,14 @@ static tandem_tensor *make_table(tandem_context *context, int64_t n, int64_t all
     return table;
 }
 
-/* Addresses of their own, without memory behind them: nobody reads them. */
+/* A tensor with unique addresses but no memory: its values are never read. */
 static tandem_tensor *stand_in(struct model_graphs *graphs, const tandem_tensor *from, int64_t n,
                                int64_t all)
 {
     const size_t bytes = tandem_tensor_bytes(from) / (size_t)all * (size_t)n;
     const int64_t ne[] = {tandem_tensor_ne(from)[0], tandem_tensor_ne(from)[1], n};
     const uint8_t *data = graphs->hot_memory.data + graphs->hot_bytes;
-    graphs->hot_bytes += tandem_tensor_bytes(from); /* more than that, and aligned as well */
+    graphs->hot_bytes += tandem_tensor_bytes(from); /* larger than needed; stays aligned */
     return tandem_tensor_borrow_const(graphs->hot_context, tandem_tensor_type(from), 3, ne, data,
                                       bytes);
 }
@@ -183,7 +183,7 @@ void model_graphs_close(struct model_graphs *graphs)
     tandem_source_close(graphs->source);
 }
 
-/* Positions past .. past + m - 1 of one text, behind cells that are taken. */
+/* Positions past .. past + m - 1 of one text, after `past` occupied cells. */
 static enum tandem_status build(const struct model_graphs *graphs, int64_t m, int64_t past,
                                 int n_micro, int32_t *numbers, struct model_graph *graph,
                                 struct tandem_error *error)

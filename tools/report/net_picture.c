@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * From a net to boxes and lines, and those as text for graphviz. */
+ * Turns a net into boxes and lines, and those into text for graphviz. */
 #include "tools/report/net_picture.h"
 
 #include <limits.h>
@@ -10,15 +10,15 @@
 #include "base/tnd_status.h"
 #include "tandem/log.h"
 
-/* ---- taking ---- */
+/* ---- making the picture ---- */
 
 struct taking {
     const struct tnd_net *net;
     struct tnd_picture *out;
-    int *boxes; /* by value that is no view; -1: none */
+    int *boxes; /* box of each value that is not a view; -1: none */
 };
 
-/* What a box says of an operation: its name, then windows or axes. */
+/* Label of an operation: its name, then windows or axes. */
 static void name_node(const struct tnd_net_node *node, char *out, size_t room)
 {
     int n = snprintf(out, room, "%s", tnd_net_node_name(node));
@@ -170,7 +170,7 @@ void tnd_picture_fini(struct tnd_picture *picture)
 
 /* ---- graphviz ---- */
 
-/* Inside of quotes: no quote, no escape of graphviz's own. */
+/* Escapes quotes and backslashes for a quoted string of graphviz. */
 static void add_quoted(struct tnd_text *out, const char *text)
 {
     for (; *text != '\0'; text++) {

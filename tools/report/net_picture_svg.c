@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The plain layout: boxes in layers from top to bottom, each near the middle of what it reads. */
+ * The simple layout: boxes in layers from top to bottom, each near the middle of what it reads. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +9,9 @@
 
 /* Pixels. */
 enum { LINE = 13, BOX = 3 * LINE + 6, LAYER = BOX + 34, GAP = 14, MARGIN = 16, TITLE = 24 };
-#define CHARACTER 6.2 /* of 10-pixel text, about */
+#define CHARACTER 6.2 /* width at a font size of 10 pixels, about */
 
-/* A box and where its operands are. */
+/* A box and the x coordinate it should be near. */
 struct wish {
     int box;
     double x;
@@ -43,7 +43,7 @@ static double width_of(const struct tnd_picture_box *box)
     return (double)most * CHARACTER + 12.0;
 }
 
-/* Puts boxes beside each other, each as near as may be to where it wants to be. */
+/* Places the boxes of a layer side by side, each as near as possible to its wish. */
 static double place_layer(struct tnd_picture *picture, struct wish *wishes, int n)
 {
     double right = 0;
@@ -57,8 +57,7 @@ static double place_layer(struct tnd_picture *picture, struct wish *wishes, int 
     return right - GAP;
 }
 
-/* Boxes by layer: their numbers, one layer behind the other; `begin` has a place for each layer and
- * one more. */
+/* Sorts box indices by layer into `order`; `begin` has one entry per layer and one more. */
 static void sort_layers(const struct tnd_picture *picture, int *begin, int n_layers, int *order)
 {
     memset(begin, 0, ((size_t)n_layers + 1) * sizeof(begin[0]));
@@ -77,7 +76,7 @@ static void sort_layers(const struct tnd_picture *picture, int *begin, int n_lay
     begin[0] = 0;
 }
 
-/* Where the operands of all boxes are, in the mean; lines stand in the order of their readers. */
+/* Mean x of a box's operands; lines are in the order of their readers. */
 static double wish_of(const struct tnd_picture *picture, const int *first, int box)
 {
     double sum = 0;
@@ -102,7 +101,7 @@ static int find_layers(struct tnd_picture *picture, int *first)
     return n;
 }
 
-/* Gives every box its place; returns the width. 0: no memory. */
+/* Places all boxes; returns the width. 0: out of memory. */
 static double lay_out(struct tnd_picture *picture, int *out_layers)
 {
     const size_t n = (size_t)picture->n_boxes + 2;
@@ -155,7 +154,7 @@ static void draw(const struct tnd_picture *picture, double left, struct tnd_text
         const int y0 = top_of(a) + height_of(a);
         const int y1 = top_of(b);
         const int middle = (y0 + y1) / 2;
-        /* around the boxes of layers in between */
+        /* curves around boxes in the layers between */
         const double side = b->layer - a->layer > 1 ? 70.0 : 0.0;
         tnd_text_printf(out, "<path%s d=\"M%.0f %dC%.0f %d %.0f %d %.0f %d\"/>\n",
                         line->is_view ? " class=\"v\"" : "", a->x, y0, a->x + side,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Measuring what the planner's choice costs against the best choice. */
+ * Measures how much the planner's choice costs over the best choice. */
 #include "tools/report/oracle.h"
 
 #include <stdlib.h>
@@ -30,8 +30,8 @@ static double median_of(double *values, int n)
     return n % 2 != 0 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* The planner's choice for the problem, asked for through a graph of one node as any program
- * would. */
+/* The planner's choice for the problem, for a graph of one node, as any program would ask for
+ * it. */
 static enum tandem_status ask_planner(const struct tnd_oracle_options *options,
                                       const struct tnd_problem *problem, int n_threads,
                                       struct tandem_plan_node *out, struct tandem_error *error)
@@ -59,14 +59,14 @@ static enum tandem_status ask_planner(const struct tnd_oracle_options *options,
     return status;
 }
 
-/* Every profile that is open, at the thread counts that the planner considers. */
+/* Lists every open profile at the thread counts that the planner considers. */
 static int list_candidates(const struct tnd_oracle_options *options, enum tandem_type type,
                            int n_threads, struct tandem_plan_node *out)
 {
     int n = 0;
     for (int p = 0; p < tnd_profile_count(options->measure.registry); p++) {
         for (int threads = 1; n < TND_ORACLE_MAX_CANDIDATES;) {
-            /* Weights in flight are for those without room. */
+            /* Streaming weights is only for devices without room for them. */
             if (tnd_plan_node_for_profile(options->measure.registry, p, type, threads, &out[n]) &&
                 !tnd_task_is(out[n].stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_STREAMS_W)) {
                 n++;
@@ -80,7 +80,7 @@ static int list_candidates(const struct tnd_oracle_options *options, enum tandem
     return n;
 }
 
-/* One problem while it is measured. */
+/* State while one problem is measured. */
 struct trial {
     const struct tnd_oracle_options *options;
     struct tnd_measure *measure;
@@ -103,8 +103,8 @@ static enum tandem_status time_candidate(const struct trial *trial, int candidat
     return TANDEM_OK;
 }
 
-/* Leaves out ways that are far behind on fewer tokens: the slowest would take most of a cell's
- * time. The choice stays. */
+/* Drops candidates that are far behind on fewer tokens: the slowest ones would take most of a
+ * cell's time. Never drops the choice. */
 static enum tandem_status leave_out_hopeless(struct trial *trial, struct tandem_error *error)
 {
     double times[TND_ORACLE_MAX_CANDIDATES];
@@ -130,7 +130,7 @@ static enum tandem_status leave_out_hopeless(struct trial *trial, struct tandem_
     return TANDEM_OK;
 }
 
-/* All candidates alternately; the slow ones once. Returns the fastest in *out_best. */
+/* Times all candidates alternately; slow ones once. *out_best gets the fastest. */
 static enum tandem_status find_best(const struct trial *trial, double cell_s,
                                     struct tnd_oracle_cell *cell, int *out_best,
                                     struct tandem_error *error)
@@ -157,8 +157,7 @@ static enum tandem_status find_best(const struct trial *trial, double cell_s,
         struct tnd_oracle_candidate *candidate = &cell->candidates[i];
         memcpy(candidate->profile, trial->candidates[i].profile, sizeof(candidate->profile));
         candidate->threads = trial->candidates[i].n_threads;
-        candidate->median_us =
-            median_of(times[i], TND_ORACLE_FIRST_ROUNDS); /* leaves them sorted */
+        candidate->median_us = median_of(times[i], TND_ORACLE_FIRST_ROUNDS); /* sorts the times */
         candidate->spread_us = (times[i][TND_ORACLE_FIRST_ROUNDS - 1] - times[i][0]) / 2;
         *out_best = candidate->median_us < cell->candidates[*out_best].median_us ? i : *out_best;
     }
@@ -171,13 +170,13 @@ static double ratio_of(double a, double b)
     return b > 0 ? a / b : 1.0;
 }
 
-/* Times of the choice, the best, and the best once more: the third tells what noise alone does. */
+/* Times of the choice, the best, and the best again: the third one shows the noise. */
 struct duel {
     int rounds;
     double times[3][MAX_ROUNDS];
 };
 
-/* Rounds in turns; each goes first as often as the others. */
+/* Runs rounds in which each of the three goes first equally often. */
 static enum tandem_status fight(const struct trial *trial, int best, int rounds, double cell_s,
                                 struct duel *duel, struct tandem_error *error)
 {
@@ -195,7 +194,7 @@ static enum tandem_status fight(const struct trial *trial, int best, int rounds,
     return TANDEM_OK;
 }
 
-/* What lasts longer than a round meets all three alike, so ratios are those of the same round. */
+/* A disturbance longer than a round affects all three alike, so ratios are taken within a round. */
 static void judge_rounds(const struct duel *duel, struct tnd_oracle_cell *cell)
 {
     double ratios[MAX_ROUNDS];
@@ -214,7 +213,7 @@ static void judge_rounds(const struct duel *duel, struct tnd_oracle_cell *cell)
     cell->regret = slower > 0 ? slower : 0;
 }
 
-/* `best_us`: what the best takes, about. */
+/* `best_us`: approximate time of the best. */
 static enum tandem_status compare(const struct trial *trial, int best, double best_us,
                                   double cell_s, struct tnd_oracle_cell *cell,
                                   struct tandem_error *error)
@@ -233,7 +232,7 @@ static enum tandem_status compare(const struct trial *trial, int best, double be
     return TANDEM_OK;
 }
 
-/* The plan's candidate among those that were listed. */
+/* Index of the plan's choice among the candidates. */
 static int find_chosen(const struct trial *trial, const struct tandem_plan_node *chosen)
 {
     for (int i = 0; i < trial->n_candidates; i++) {
@@ -272,8 +271,8 @@ static enum tandem_status answer(const struct tnd_oracle_options *options,
     return compare(&trial, best, cell->candidates[best].median_us, cell_s, cell, error);
 }
 
-/* A large regret may be that of a bad moment. The choice and the best are compared once more, in
- * another one, and that counts. */
+/* A large regret may come from a disturbed moment. Compares the choice and the best again later;
+ * the second result counts. */
 static enum tandem_status ask_again(const struct tnd_oracle_options *options,
                                     struct tnd_measure *measure, struct tnd_oracle_cell *cell,
                                     struct tandem_error *error)
@@ -296,13 +295,13 @@ static enum tandem_status ask_again(const struct tnd_oracle_options *options,
         }
     }
     if (trial.n_candidates < 2) {
-        return TANDEM_OK; /* the choice is none that is listed */
+        return TANDEM_OK; /* the choice is not among the candidates */
     }
     return compare(&trial, 1, cell->best_us, options->cell_s > 0 ? options->cell_s : 2.0, cell,
                    error);
 }
 
-/* What the table says of the two ways that were compared. */
+/* Adds the table's estimates of the two candidates that were compared. */
 static void add_estimates(const struct tnd_oracle_options *options, struct tnd_oracle_cell *cell)
 {
     struct tnd_candidate candidates[TND_TABLE_MAX_PROFILES];
@@ -324,7 +323,7 @@ static void add_estimates(const struct tnd_oracle_options *options, struct tnd_o
     }
 }
 
-/* What a cell takes at least: each candidate three times, most of them slower than the choice; long
+/* Minimum time of a cell: each candidate three times, most of them slower than the choice; slow
  * ones once or twice. */
 static double least_s(const struct tnd_oracle_options *options, const struct tnd_oracle_cell *cell)
 {
@@ -396,7 +395,7 @@ enum tandem_status tnd_oracle_run(const struct tnd_oracle_options *options, enum
     for (int i = 0; i < n; i++) {
         most_m = questions[i].m > most_m ? questions[i].m : most_m;
     }
-    measure_options.is_whole = true; /* what a choice costs with all that it moves */
+    measure_options.is_whole = true; /* transfers count as part of a choice's cost */
     TND_TRY(tnd_measure_open(&measure_options, type, shape->n, shape->k, most_m, &measure, error));
     enum tandem_status status = TANDEM_OK;
     for (int i = 0; i < n && status == TANDEM_OK; i++) {
@@ -428,13 +427,13 @@ enum tandem_status tnd_oracle_regret(const struct tnd_oracle_cell *cells, int n,
     for (int i = 0; i < n; i++) {
         regrets[i] = cells[i].regret;
     }
-    out->median = median_of(regrets, n); /* leaves the array sorted */
+    out->median = median_of(regrets, n); /* sorts the array */
     int rank = (int)(0.95 * n + 0.999999);
     out->p95 = regrets[rank > 0 ? rank - 1 : 0];
     out->worst = regrets[n - 1];
     int n_compared = 0;
     for (int i = 0; i < n; i++) {
-        if (cells[i].noise > 0) { /* else the choice was the best, and compared with nothing */
+        if (cells[i].noise > 0) { /* otherwise the choice was the best one and was not compared */
             regrets[n_compared++] = cells[i].noise;
         }
     }

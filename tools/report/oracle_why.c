@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A regret in words: which of two ways was predicted wrong, and on what its prediction rests. */
+ * Explains a regret: which of two candidates was predicted wrong, and what its prediction is based
+ * on. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +8,7 @@
 
 #include "tools/report/oracle.h"
 
-/* Deviations below are no reason. */
+/* Smaller relative deviations are not reported. */
 #define RIGHT 0.05
 
 __attribute__((format(printf, 2, 3))) static void add(struct tnd_oracle_cell *cell,
@@ -25,7 +26,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct tnd_oracle_cell *ce
     va_end(arguments);
 }
 
-/* What the estimate rests on, the weakest first. */
+/* What the estimate is based on, weakest point first. */
 static void print_ground(const struct tnd_estimate *estimate, char *out, size_t bytes)
 {
     if (!estimate->measured_shape) {
@@ -43,7 +44,7 @@ static void print_ground(const struct tnd_estimate *estimate, char *out, size_t 
     }
 }
 
-/* Returns whether it was predicted right. */
+/* Adds one candidate; returns whether its prediction was right. */
 static bool add_candidate(struct tnd_oracle_cell *cell, const char *profile, int threads,
                           const struct tnd_estimate *estimate, double measured_us)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Joining the ranks of an MPI launcher, and leaving them. */
+ * Joining and leaving the ranks of an MPI launcher. */
 #include "tools/report/ranks_cli.h"
 
 #include <limits.h>
@@ -20,7 +20,7 @@
 #include "tools/say.h"
 #include "tune/policy.h"
 
-/* The communicator of this process: MPI is started once. */
+/* The communicator of this process; MPI can be initialised only once. */
 static tandem_communicator *joined;
 static bool has_session;
 static struct tnd_ranks_file *model_file; /* NULL: there is none */
@@ -28,18 +28,18 @@ static bool model_needs_all;              /* and has got it */
 static int kept_stdout = -1;              /* of a rank above 0, which may come to lead */
 static enum tnd_say_level kept_level;
 
-/* Who computes: decided once, for all sessions. */
+/* Which ranks compute: decided once, for all sessions. */
 static struct {
     bool is_made;
-    tandem_communicator *among; /* owned; NULL: all, or one alone */
+    tandem_communicator *among; /* owned; NULL: all ranks, or only one */
     bool is_alone;
-    int leader; /* of all ranks */
+    int leader; /* index among all ranks */
     enum tandem_division division;
-    double *shares;       /* of those that compute; NULL: the same */
-    double *layer_shares; /* of mixed plans; NULL: the same as those */
-    int64_t prompt_batch; /* 0: the session's own */
+    double *shares;       /* of the computing ranks; NULL: equal */
+    double *layer_shares; /* in mixed plans; NULL: equal to `shares` */
+    int64_t prompt_batch; /* 0: the session's default */
     bool has_whole_experts;
-    int in_flight; /* 0: the session's own */
+    int in_flight; /* 0: the session's default */
     bool is_idle[TND_CLUSTER_MOST];
 } who;
 
@@ -67,7 +67,7 @@ bool tnd_ranks_begin(void)
         (void)say_fault(&error);
         return false;
     }
-    if (tandem_communicator_rank(joined) > 0) { /* rank 0 speaks for all, but for errors */
+    if (tandem_communicator_rank(joined) > 0) { /* only rank 0 prints, except errors */
         kept_stdout = dup(STDOUT_FILENO);
         kept_level = tnd_say_level;
         tnd_say_level = TND_SAY_QUIET;
@@ -78,7 +78,7 @@ bool tnd_ranks_begin(void)
     return true;
 }
 
-/* A failure that all ranks know is told by rank 0, which ends them all. */
+/* After a failure that all ranks know: rank 0 reports it and ends them all. */
 static void leave_to_first(void)
 {
     char end;
@@ -139,7 +139,7 @@ const char *tnd_ranks_tokenizer_path(const struct tnd_ranks_options *ranks, cons
     return kept;
 }
 
-/* "2,1,1" for `count` ranks. */
+/* Parses "2,1,1" for `count` ranks. */
 static enum tandem_status read_shares(const char *option, const char *text, int count, double *out,
                                       struct tandem_error *error)
 {
@@ -192,7 +192,7 @@ static enum tandem_division division_of(enum tnd_cluster_division division)
     return divisions[division];
 }
 
-/* What nobody plans is as told, or rows. */
+/* Without a plan: divides as the options say, or by rows. */
 static void divide_as_told(unsigned refused)
 {
     who.division = division_of((refused >> TND_CLUSTER_ROWS & 1) == 0     ? TND_CLUSTER_ROWS
@@ -201,14 +201,14 @@ static void divide_as_told(unsigned refused)
     who.has_whole_experts = (refused & TND_CLUSTER_NO_EXPERT_ROWS) != 0;
 }
 
-/* ---- who computes ---- */
+/* ---- which ranks compute ---- */
 
 static tandem_communicator *computing(void)
 {
     return who.is_alone ? NULL : who.among != NULL ? who.among : joined;
 }
 
-/* Waits without work for the end. */
+/* Waits, without computing, for the end. */
 static void idle(void)
 {
     struct tandem_error error = {.text = ""};
@@ -219,7 +219,7 @@ static void idle(void)
     exit(tnd_ranks_end(status == TANDEM_OK ? 0 : say_fault(&error)));
 }
 
-/* Collective among those that compute: the most that was resident on each of them. */
+/* Prints the peak resident memory of each computing rank; collective among them. */
 static void say_memory(void)
 {
     tandem_communicator *ranks = computing();
@@ -243,7 +243,7 @@ static void say_memory(void)
     tnd_say("\n");
 }
 
-/* Does what the leader does, and ends with it. */
+/* Runs what the leader runs, and ends with it. */
 static void follow(const tandem_model *model, tandem_runtime *runtime)
 {
     struct tandem_error error = {.text = ""};
@@ -255,7 +255,7 @@ static void follow(const tandem_model *model, tandem_runtime *runtime)
     exit(tnd_ranks_end(code));
 }
 
-/* This rank speaks for all from now on. */
+/* Makes this rank the one that prints from now on. */
 static enum tandem_status take_over(struct tandem_error *error)
 {
     fflush(stdout);
@@ -354,7 +354,7 @@ static enum tandem_status make_plan(const tandem_model *model, tandem_runtime *r
     return status;
 }
 
-/* As told, or planned. */
+/* Divides as the options say, or as planned. */
 static enum tandem_status decide(const tandem_model *model, tandem_runtime *runtime,
                                  const struct tandem_session_options *options,
                                  const struct tnd_ranks_options *ranks, unsigned refused,
@@ -504,7 +504,7 @@ tandem_communicator *tnd_ranks_joined(void)
     return joined;
 }
 
-/* Lets all others go. */
+/* Releases all other ranks. */
 static void dismiss(void)
 {
     const char end = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A tool started several times by an MPI launcher: one rank is the program that people see, the
+ * A tool started several times by an MPI launcher: one rank is the program that the user sees, the
  * others compute their parts of its sessions. */
 #ifndef TND_RANKS_CLI_H
 #define TND_RANKS_CLI_H
@@ -7,17 +7,17 @@
 #include "tandem/llama.h"
 #include "tools/args.h"
 
-/** Options of several ranks. */
+/** Options for several ranks. */
 struct tnd_ranks_options {
-    const char *shares;  /* "2,1": NULL: planned, where tables and links are measured */
-    const char *layers;  /* of layers, mixed: the same; NULL: as `shares` */
-    const char *divide;  /* "rows", "layers" or "mixed"; NULL: planned too, or rows */
-    const char *experts; /* by rows: "rows" or "whole"; NULL: likewise */
-    int64_t in_flight;   /* batches; 0: planned, or one for each rank with layers */
-    int64_t n_texts;     /* that tokens are generated for at the same time; 0: one */
-    double limit_s;      /* 0: the communicator's own */
-    bool leads_here;     /* standard input is read, which rank 0 alone has */
-    const char *cache;   /* folder for copies of rank 0's files; NULL: the user's own */
+    const char *shares;  /* "2,1"; NULL: planned if tables and links were measured */
+    const char *layers;  /* shares of layers in a mixed division; NULL: equal to `shares` */
+    const char *divide;  /* "rows", "layers" or "mixed"; NULL: planned, or rows */
+    const char *experts; /* when dividing by rows: "rows" or "whole"; NULL: planned, or rows */
+    int64_t in_flight;   /* batches in flight; 0: planned, or one per rank with layers */
+    int64_t n_texts;     /* sequences generated at the same time; 0: one */
+    double limit_s;      /* 0: the communicator's default */
+    bool leads_here;     /* reads standard input, which only rank 0 has */
+    const char *cache;   /* folder for copies of rank 0's files; NULL: the default */
 };
 #define TND_RANKS_ROWS(r)                                                                          \
     {"shares",                                                                                     \
@@ -70,7 +70,7 @@ struct tnd_ranks_options {
             "seconds that a rank waits for another one; 60"                                        \
     }
 
-/** Joins the ranks of an MPI launcher, where there are any. False after a message. */
+/** Joins the ranks of an MPI launcher, if there is one. False after printing an error. */
 bool tnd_ranks_begin(void);
 /** Where this rank has the model file of rank 0: at `path`, or in its cache, to which rank 0 sends
  *  what the rank needs once there is a plan (ranks_file.h); all of it if the model `is_converted`.
@@ -88,14 +88,13 @@ enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runti
                                          struct tandem_session_options *options,
                                          const struct tnd_ranks_options *ranks,
                                          tandem_session **out_session, struct tandem_error *error);
-/** Which ways `divide` and `experts` do not want, as struct tnd_cluster's refused; NULL: none of
- *  them. Errors: ARGUMENT. */
+/** The divisions that `divide` and `experts` exclude, as `refused` of struct tnd_cluster; NULL
+ * excludes none. Errors: ARGUMENT. */
 enum tandem_status tnd_ranks_refused(const char *divide, const char *experts, unsigned *out_refused,
                                      struct tandem_error *error);
-/** The ranks of this process; NULL: there are none. */
+/** The communicator of all ranks; NULL: there is only one. */
 tandem_communicator *tnd_ranks_joined(void);
-/** Leaves the ranks, with the exit code of the command: other than 0, it ends them all. Returns
- *  it. */
+/** Leaves the ranks; an exit code other than 0 ends them all. Returns `code`. */
 int tnd_ranks_end(int code);
 
 #endif

@@ -26,7 +26,7 @@ enum {
     TELL_S = 5 /* between lines where no terminal shows a bar */
 };
 
-/* What a rank has, and what it needs. */
+/* Whether a rank has the file. */
 enum having { HAS, LACKS, CANNOT };
 struct told {
     int64_t having;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Ranks hand over prices of shares, not their tables: these are small, and made with what the rank
- * has. Rank 0 has the links in its table, and tells all what it decides. */
+ * Ranks send the prices of shares, not their tables: prices are small, and take the rank's devices
+ * into account. Rank 0 has the links in its table, and sends its decision to all. */
 #include "tools/report/ranks_plan.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 #include "runtime/tnd_runtime.h"
 #include "tools/report/fit_weights.h"
 
-/* What a rank tells. */
+/* What a rank sends. */
 struct told {
     int64_t status;
     char why[160];
@@ -26,7 +26,7 @@ struct told {
 struct making {
     tandem_communicator *communicator;
     const struct tnd_ranks_request *request;
-    tandem_table *table; /* of this rank */
+    tandem_table *table; /* the table of this rank */
     struct tnd_fit_weights weights;
     struct told *told; /* {n} */
     struct tnd_ranks_plan *out;
@@ -66,7 +66,7 @@ static enum tandem_status price(struct making *m, struct told *told, struct tand
     TND_TRY(tnd_fit_weights_list(request->model->source, &m->weights, error));
     tnd_cluster_shape_of(hparams, m->weights.list, m->weights.n, &shape);
     m->out->undivided = shape.undivided;
-    told->model.is_whole = shape.is_whole; /* without times too */
+    told->model.is_whole = shape.is_whole; /* also known without times */
     TND_TRY(tnd_runtime_copy_table(request->runtime, &m->table, error));
     if (m->table == NULL) {
         return tnd_error_set(error, TANDEM_E_NOT_FOUND, "cluster", 0, 0,
@@ -117,7 +117,7 @@ static bool is_sane(const struct told *told)
 static bool find_links(const tandem_table *table, const char *transport, const char *const *ends,
                        struct tnd_cluster *cluster)
 {
-    const double beside = tnd_cluster_beside_of(table); /* of all ranks, kept by rank 0 */
+    const double beside = tnd_cluster_beside_of(table); /* stored by rank 0 for all ranks */
     cluster->has_sum = tnd_cluster_sum_of(table, transport, ends[0], cluster->n, &cluster->sum);
     for (int i = 0; i < cluster->n; i++) {
         cluster->ranks[i].beside = fmax(cluster->ranks[i].beside, beside);
@@ -138,7 +138,7 @@ static bool links_of_cpu(const char *transport, const char *const *ends,
     return is_there;
 }
 
-/* Without prices or links there is no plan. */
+/* Makes the plan; there is none without prices or links. */
 static void decide(struct making *m)
 {
     struct tnd_ranks_plan *out = m->out;
@@ -223,7 +223,7 @@ static enum tandem_status make(struct making *m, struct tandem_error *error)
     struct told *mine = &m->told[rank];
     mine->status = price(m, mine, &own);
     snprintf(mine->why, sizeof(mine->why), "%s", own.text);
-    mine->model.undivided = NULL; /* pointers of a rank say nothing to the others */
+    mine->model.undivided = NULL; /* pointers are meaningless in other processes */
     for (size_t i = 0; i < n; i++) {
         bytes[i] = sizeof(*mine);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The virtual clock: worker 0 walks over the groups as sched/run.c does and hands works to devices,
- * which do them in the order of submission. What runs at the same time may slow each other down, so
- * time goes on from one end of an event to the next. Start at tnd_replay, then run_group. */
+ * The virtual clock: worker 0 walks over the groups as sched/run.c does and submits steps to
+ * devices, which run them in order. Steps that run at the same time may slow each other down, so
+ * the clock advances from the end of one event to the next. Start reading at tnd_replay, then
+ * run_group. */
 #include "tools/report/replay.h"
 
 #include <math.h>
@@ -16,44 +17,43 @@
 
 #define NONE (-1)
 
-/* What a device has still to do: events in the order of submission. */
+/* The pending events of a device, in the order of submission. */
 struct queue {
     int32_t head, tail; /* NONE: idle */
-    double rest_us;     /* of the head, alone */
-    bool has_download;  /* since it was synced last */
-    int32_t last;       /* event that was submitted last */
+    double rest_us;     /* remaining time of the head, without slow-down */
+    bool has_download;  /* since the last sync */
+    int32_t last;       /* the event submitted last */
 };
 
 struct replaying {
     const struct tnd_replay_options *options;
     struct tnd_replay *out;
     struct tandem_error *error;
-    int32_t *next;      /* [n_events]: behind it in the queue of its device */
+    int32_t *next;      /* [n_events]: next one in the queue of its device */
     int32_t *event_of;  /* [n_steps] */
-    double now_us;      /* of worker 0 and of everybody */
-    int32_t host_cause; /* event that let worker 0 go on last */
-    bool asleep;        /* workers sleep */
+    double now_us;      /* the current time */
+    int32_t host_cause; /* event that worker 0 waited for last */
+    bool asleep;        /* the workers sleep */
     struct queue queues[TND_MAX_SLOTS];
     int32_t flights[TND_MAX_IN_FLIGHT]; /* steps of devices that work in host memory */
     int n_flights;
 };
 
-/* ---- how long things take ---- */
+/* ---- durations ---- */
 
 static bool is_transfer(const struct tnd_step *step)
 {
     return step->kind != TND_STEP_WORK;
 }
 
-/* Plain, or of experts. */
+/* Whether the node is a product, plain or of experts. */
 static bool is_product(const struct tandem_tensor *node)
 {
     return node->op == TANDEM_OP_MUL_MAT_ID ||
            (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node));
 }
 
-/* Bytes that an operation reads and writes; rows that are picked count, not those that lie
- * there. */
+/* Bytes that an operation reads and writes; of a gathered tensor, only the selected rows count. */
 static double touched_bytes(const struct tandem_tensor *node)
 {
     double bytes = (double)tandem_tensor_bytes(node);
@@ -65,7 +65,7 @@ static double touched_bytes(const struct tandem_tensor *node)
     return bytes;
 }
 
-/* False: nothing is known of it. */
+/* Time of a step; false: unknown. */
 static bool work_us(const struct replaying *r, const struct tnd_step *step, double *out_us)
 {
     const struct tnd_replay_options *o = r->options;
@@ -189,10 +189,10 @@ static void end_event(struct replaying *r, int32_t i)
     r->out->makespan_us = fmax(r->out->makespan_us, event->end_us);
 }
 
-/* ---- time goes on ---- */
+/* ---- advancing the clock ---- */
 
-/* How many times as long a work takes on `slot` while others run beside it; the table knows pairs,
- * so of several the worst counts. `host_slot` 0: worker 0 waits. */
+/* Factor by which a step on `slot` is slower while others run; the table has factors of pairs, and
+ * the worst one counts. `host_slot` 0: worker 0 waits. */
 static double slowed(const struct replaying *r, int slot, int host_slot)
 {
     const struct tnd_registry *registry = r->options->registry;
@@ -223,14 +223,15 @@ static void end_head(struct replaying *r, int slot)
     queue->rest_us = r->out->events[queue->head].alone_us;
 }
 
-/* Until the first of all that runs ends: worker 0's own step, of which `host_rest_us` is left, or
- * the head of a device. `host_slot` 0: worker 0 waits. Returns what is left of the step. */
+/* Advances the clock to the end of the first running event: worker 0's own step, of which
+ * `host_rest_us` is left, or the head of a device. `host_slot` 0: worker 0 waits. Returns what is
+ * left of the step. */
 static double go_on(struct replaying *r, int host_slot, double host_rest_us)
 {
     double factor[TND_MAX_SLOTS];
     double host_factor = host_slot > 0 ? slowed(r, host_slot, host_slot) : 1;
     double us = host_slot > 0 ? host_rest_us * host_factor : INFINITY;
-    int first = 0; /* device whose head ends; of equals worker 0, then the lowest slot */
+    int first = 0; /* device whose head ends; ties: worker 0, then the lowest slot */
     for (int slot = 1; slot < TND_MAX_SLOTS; slot++) {
         bool runs = r->queues[slot].head != NONE;
         factor[slot] = runs ? slowed(r, slot, host_slot) : 1;
@@ -250,10 +251,10 @@ static double go_on(struct replaying *r, int host_slot, double host_rest_us)
         end_head(r, first);
         return host_slot > 0 ? fmax(0, host_rest_us - us / host_factor) : 0;
     }
-    return -1; /* worker 0's step is over */
+    return -1; /* worker 0's step has ended */
 }
 
-/* Worker 0 works. */
+/* Runs a step on worker 0. */
 static void run_here(struct replaying *r, int32_t event, int slot)
 {
     begin_event(r, event, r->host_cause);
@@ -274,7 +275,7 @@ static bool is_over(const struct replaying *r, int slot, int32_t event)
     return true;
 }
 
-/* Worker 0 waits until a device has ended an event. */
+/* Lets worker 0 wait until a device has ended an event. */
 static void wait_for(struct replaying *r, int slot, int32_t event)
 {
     while (!is_over(r, slot, event)) {
@@ -301,7 +302,7 @@ static void submit(struct replaying *r, int32_t event, int slot)
 
 /* ---- groups, as in sched/run.c ---- */
 
-/* Before a group: device steps that it must not overlap, and all downloads. */
+/* Before a group: waits for device steps that must not overlap with it, and for all downloads. */
 static void sync_before(struct replaying *r, int group)
 {
     int n_kept = 0;
@@ -322,8 +323,8 @@ static void sync_before(struct replaying *r, int group)
     }
 }
 
-/* Workers that slept are woken by the next parallel step. Where the profile itself sends them to
- * sleep in another stage, its measured time holds that. */
+/* Sleeping workers are woken by the next parallel step. If the profile itself lets them sleep in
+ * another stage, its measured time includes the wake-up. */
 static enum tandem_status wake(struct replaying *r, const struct tnd_step *step, int n_workers)
 {
     const struct tandem_plan_node *choice = r->options->steps->items.list[step->item].choice;
@@ -344,7 +345,7 @@ static enum tandem_status wake(struct replaying *r, const struct tnd_step *step,
     return TANDEM_OK;
 }
 
-/* `factor` on what the step takes by itself. */
+/* `factor` scales the step's own time. */
 static enum tandem_status run_step(struct replaying *r, int s, double factor)
 {
     const struct tnd_step *step = &r->options->steps->steps[s];
@@ -360,7 +361,7 @@ static enum tandem_status run_step(struct replaying *r, int s, double factor)
     }
     submit(r, event, step->backend);
     if (!step->on_device || step->is_early) {
-        r->flights[r->n_flights++] = s; /* the unfolding never has more of them */
+        r->flights[r->n_flights++] = s; /* the unfolding limits their number */
     }
     if (step->kind == TND_STEP_DOWNLOAD && !step->is_early) {
         r->queues[step->backend].has_download = true;
@@ -368,9 +369,9 @@ static enum tandem_status run_step(struct replaying *r, int s, double factor)
     return TANDEM_OK;
 }
 
-/* Steps for one worker and steps for all share a parallel group, and no worker is idle before the
- * last step is begun: together they take the work over the workers, but not less than worker 0
- * needs for the former. On one worker, steps take what they take. */
+/* In a parallel group, steps for one worker and steps for all overlap, and no worker is idle before
+ * the last step begins: the group takes its total work divided by the number of workers, but at
+ * least what worker 0 needs for its own steps. On one worker, times are unchanged. */
 static double stretch_of(const struct replaying *r, const struct tnd_group *group)
 {
     double alone = 0;
@@ -425,7 +426,7 @@ static void add_part(struct tnd_replay *out, const char *name, double us)
         i++;
     }
     if (i == TND_REPLAY_PARTS) {
-        i = TND_REPLAY_PARTS - 1; /* the last one takes what is left */
+        i = TND_REPLAY_PARTS - 1; /* the last entry takes the rest */
     }
     if (i == out->n_parts) {
         out->n_parts++;
@@ -447,7 +448,7 @@ static void sort_parts(struct tnd_replay *out)
     }
 }
 
-/* Back from the event that ended last, from cause to cause. */
+/* Follows causes backwards from the event that ended last. */
 static void find_path(struct replaying *r)
 {
     struct tnd_replay *out = r->out;
@@ -470,7 +471,7 @@ static void find_path(struct replaying *r)
 
 /* ---- steps of a second run ---- */
 
-/* Devices keep the states that works there touch, as tnd_run_attach has it. */
+/* Keeps states on the devices whose steps use them, as tnd_run_attach does. */
 static enum tandem_status keep_states(struct tnd_mirrors *mirrors, struct tnd_residency *residency,
                                       struct tandem_error *error)
 {

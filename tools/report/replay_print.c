@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a replay says: sums by lane, by profile and by shape of the products. */
+ * Printing a replay: sums by lane, by profile and by shape of the products. */
 #include "tools/report/replay_print.h"
 
 #include <inttypes.h>
@@ -10,12 +10,12 @@
 
 enum { MAX_CHOICES = 64 };
 
-/* Products of one shape that run by one profile. */
+/* Products of one shape that use one profile. */
 struct choice {
-    const struct tandem_plan_node *node; /* the first of them */
+    const struct tandem_plan_node *node; /* the first one */
     const struct tandem_tensor *product;
     int count;
-    double us; /* on their lanes, transfers not counted */
+    double us; /* on their lanes, without transfers */
 };
 
 static int64_t tokens_of(const struct tandem_tensor *product)
@@ -40,7 +40,7 @@ static bool is_product(const struct tandem_tensor *node)
            (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node));
 }
 
-/* The entry that a product belongs to; `n` when there is none yet. */
+/* Index of the entry that a product belongs to; `n` if there is none yet. */
 static int find_choice(const struct tnd_replay_subject *subject, int i,
                        const struct choice *choices, int n)
 {
@@ -52,7 +52,7 @@ static int find_choice(const struct tnd_replay_subject *subject, int i,
     return c;
 }
 
-/* In the order of the plan; more than MAX_CHOICES are not told. */
+/* Entries in the order of the plan, at most MAX_CHOICES. */
 static int find_choices(const struct tnd_replay_subject *subject, const struct tnd_replay *replay,
                         struct choice out[MAX_CHOICES])
 {

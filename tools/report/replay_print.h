@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A replay for people, for programs, and for trace viewers. */
+ * Output of a replay: text, JSON, and a trace for viewers. */
 #ifndef TND_REPLAY_PRINT_H
 #define TND_REPLAY_PRINT_H
 
@@ -11,17 +11,17 @@ struct tnd_replay_subject {
     const struct tandem_graph *graph;
     const struct tnd_items *items; /* of the steps */
     int64_t m;                     /* tokens of the graph */
-    int threads;                   /* at most */
+    int threads;                   /* maximum */
 };
 
 /** Appends a summary: makespan, lanes, critical path, the plan by shape. */
 void tnd_replay_text(const struct tnd_replay *replay, const struct tnd_replay_subject *subject,
                      struct tnd_text *out);
-/** Appends the same as a JSON object; `indent` stands before each line but the first. */
+/** Like tnd_replay_text, as a JSON object; each line but the first begins with `indent`. */
 void tnd_replay_json(const struct tnd_replay *replay, const struct tnd_replay_subject *subject,
                      const char *indent, struct tnd_text *out);
 /** Appends the events of one replay in the Trace Event Format, separated by commas; `process`
- *  tells replays apart. Text that is there already is continued. */
+ * distinguishes replays. Continues the events already in `out`. */
 void tnd_replay_trace(const struct tnd_replay *replay, const struct tnd_replay_subject *subject,
                       int process, struct tnd_text *out);
 

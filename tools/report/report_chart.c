@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * SVG line charts. Sizes are in units of the view box; the page scales them to its width. */
+ * SVG line charts. Sizes are in units of the view box; the page scales the charts to its width. */
 #include "tools/report/report_chart.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 enum { WIDTH = 420, HEIGHT = 290, LEFT = 58, RIGHT = 14, TOP = 26, BOTTOM = 44 };
 
-/* Drawn around the point; the page's style gives each its colour. */
+/* Drawn around the point; the page's style sets the colour. */
 static const char *const markers[TND_REPORT_STYLES] = {
     "m-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0-7.2 0z",
     "m-3.3-3.3h6.6v6.6h-6.6z",
@@ -46,7 +46,7 @@ static double y_of(const struct tnd_chart *chart, double y)
            (from_log(chart->log_y, inside) - low) / (high - low) * (HEIGHT - TOP - BOTTOM);
 }
 
-/* Beyond are no times and no speeds; margins and ratios of what is within stay finite. */
+/* Larger values are no times or speeds; margins and ratios of smaller ones stay finite. */
 #define EXTREME 1e30
 
 static bool fits(bool is_log, double value)
@@ -86,7 +86,7 @@ void tnd_chart_include(struct tnd_chart *chart, double x, double y)
 
 /* ---- axes ---- */
 
-/* Largest of 1, 2, 5 times a power of ten that is not above `value`. */
+/* Largest of 1, 2, 5 times a power of ten that is at most `value`. */
 static double nice_below(double value)
 {
     double ten = pow(10.0, floor(log10(value) + 1e-9));
@@ -141,8 +141,8 @@ static void x_tick(const struct tnd_chart *chart, double value)
     tnd_text_add(out, "</text>\n");
 }
 
-/* Ticks of a logarithmic axis: powers of `base`, every `step`-th so that there are few; within
- * less than two powers of ten also 2 and 5 times those. */
+/* Ticks of a logarithmic axis: powers of `base`, every `step`-th to limit their number; below two
+ * powers of ten, also 2 and 5 times those. */
 static void log_ticks(const struct tnd_chart *chart, double low, double high, double base,
                       void (*tick)(const struct tnd_chart *chart, double value))
 {
@@ -174,7 +174,7 @@ static void linear_ticks(const struct tnd_chart *chart, double low, double high,
     }
 }
 
-/* Over less than this factor a logarithmic axis has steps of one size. */
+/* A logarithmic axis over less than this factor has equidistant ticks. */
 #define NARROW 6.0
 
 static void axes(struct tnd_chart *chart)
@@ -203,7 +203,7 @@ int tnd_figure_text_width(const char *text)
 {
     int width = 0;
     for (const char *at = text; *at != '\0'; at++) {
-        width += ((unsigned char)*at & 0xC0) != 0x80 ? 9 : 0; /* a character, not its later bytes */
+        width += ((unsigned char)*at & 0xC0) != 0x80 ? 9 : 0; /* no continuation bytes */
     }
     return width;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Small questions to the analyses that several sections of the HTML report ask. */
+ * Queries of the analyses that several sections of the HTML report use. */
 #include <string.h>
 
 #include "tools/report/report_parts.h"

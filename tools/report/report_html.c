@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The page: head, recommendation, comparison, then each table with its heat maps and shapes. It
- * asks for nothing outside itself, and its policy forbids that even to what a table might smuggle
- * in. */
+ * loads nothing from outside, and its content security policy forbids that even to markup smuggled
+ * in through a table. */
 #include "tools/report/report_html.h"
 
 #include <string.h>
@@ -62,7 +62,7 @@ static void machine(struct tnd_text *out, const struct tandem_table *table)
     }
 }
 
-/* From when and of which libraries and drivers the times are. */
+/* Adds the dates of the times, and the versions of libraries and drivers. */
 static void versions(struct tnd_text *out, const struct tandem_table *table)
 {
     const struct tnd_fingerprint *print = &table->fingerprint;
@@ -127,7 +127,7 @@ static void sources(struct tnd_report *report)
     tnd_text_add(out, "</nav>\n</header>\n<main>\n");
 }
 
-/* All thread counts [first, end) of one shape. */
+/* Adds all thread counts [first, end) of one shape. */
 static void shape(struct tnd_report *report, const struct tnd_analyses *analyses, int first,
                   int end)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One self-contained HTML page about one or several tables: what to use, and charts that show why.
- * The page explains itself to its readers. */
+ * One self-contained HTML page about one or several tables: recommendations, and charts that show
+ * why. The page explains itself to its readers. */
 #ifndef TND_REPORT_HTML_H
 #define TND_REPORT_HTML_H
 
@@ -11,12 +11,12 @@ enum { TND_REPORT_MAX_SOURCES = 8 };
 
 struct tnd_report_source {
     const struct tandem_table *table;
-    const char *name; /* of the file, not trusted */
+    const char *name; /* name of the file, untrusted */
 };
 
-/** Prints the page; `options` as for tnd_analyze, without format and name. The first source is what
- *  the others are compared with. `run` is shown lane by lane; NULL: none. Errors: TABLE (nothing to
- *  report on), MEMORY, LIMIT (sources), FILE (`write` stopped). */
+/** Prints the page; `options` as for tnd_analyze, but format and name are ignored. The others are
+ * compared with the first source. `run` is shown lane by lane; NULL: none. Errors: TABLE (nothing
+ * to report on), MEMORY, LIMIT (sources), FILE (`write` stopped). */
 enum tandem_status tnd_report_html(const struct tnd_report_source *sources, int n_sources,
                                    const struct tnd_analyze_options *options,
                                    const struct tnd_trace_run *run, tandem_write_fn write,

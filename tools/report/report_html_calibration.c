@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * How right predictions outside of what was measured are: cells left out of the table and predicted
- * from the rest, as a picture with the error bars and in words. */
+ * How accurate predictions outside of what was measured are: cells left out of the table and
+ * predicted from the rest, as a chart with error bars and as text. */
 #include <math.h>
 
 #include "tools/report/left_out.h"
 #include "tools/report/report_chart.h"
 
-/* Ratios beyond lie on the edge of the chart; more cells no reader tells apart. */
+/* Ratios beyond EDGE lie on the edge of the chart; more points could not be told apart. */
 enum { EDGE = 4, MOST_POINTS = 300 };
 
 static const char *const names[TND_LEFT_OUT_DISTANCES] = {"twice the range", "4 times",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Several tables side by side: how much faster each is than the first, over M. */
+ * Several tables side by side: how much faster each one is than the first, over M. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +29,8 @@ static const struct tnd_analysis *find(const struct tnd_analyses *analyses,
     return NULL;
 }
 
-/* Ratios at the M that both have; returns how many. x and y hold a->n_points numbers. */
+/* Ratios at the M that both have; returns their number. x and y have room for a->n_points
+ * numbers. */
 static int ratios(const struct tnd_analysis *base, const struct tnd_analysis *other, double *x,
                   double *y)
 {
@@ -51,7 +52,7 @@ static int compare_doubles(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Calls for each shape of the pair; `all` collects the ratios. False without memory. */
+/* Visits each shape of the pair; `all` collects the ratios. False when out of memory. */
 static bool each_shape(const struct pair *pair, struct tnd_chart *chart, bool drawing, double **all,
                        int *n_all)
 {

@@ -7,13 +7,14 @@
 #include "base/emit.h"
 #include "tools/report/report_chart.h"
 
-/* Floating point operations of one product are 2 N K M; over microseconds that gives GFLOP/s. */
+/* A product has 2 N K M floating-point operations; divided by microseconds and 1000 that is
+ * GFLOP/s. */
 static double speed(const struct tnd_analysis *a, int point, double us)
 {
     return 2.0 * (double)a->n * (double)a->k * (double)a->m[point] / us * 1e-3;
 }
 
-/* Time itself or the speed that it means. */
+/* The time, or the speed computed from it. */
 static double shown(const struct tnd_analysis *a, bool as_speed, int point, double us)
 {
     return as_speed ? speed(a, point, us) : us;

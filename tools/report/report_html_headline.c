@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The headline of the HTML report: what choosing by the table brings over one profile for
- * everything, and how far that is from what the machine allows. */
+ * The headline of the HTML report: what choosing by the table gains over one profile for
+ * everything, and how close that is to the machine's limits. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -9,15 +9,15 @@
 #include "tools/report/report_parts.h"
 #include "tune/roof.h"
 
-/* Sums over the shapes of one type, each once, at one M and number of threads. */
+/* Sums over all shapes of one type, at one M and thread count. */
 struct headline {
     int n_shapes;
     double best_us;
-    double roof_us;                          /* 0: of some shape unknown */
-    double alone_us[TND_TABLE_MAX_PROFILES]; /* of a profile of the table; 0: not for all shapes */
+    double roof_us;                          /* 0: unknown for some shape */
+    double alone_us[TND_TABLE_MAX_PROFILES]; /* of each profile; 0: not for all shapes */
 };
 
-/* The least time that the machine allows for the fastest way; 0: unknown. */
+/* Lower bound of the fastest profile's time by the machine's peaks; 0: unknown. */
 static double roof_of(const struct tnd_analysis *a, int profile, int point)
 {
     struct tnd_curve_key key;
@@ -82,12 +82,12 @@ static void add_line(struct tnd_text *out, const struct tandem_table *table, int
         const double share = 100 * sums->roof_us / sums->best_us;
         if (share <= 100) {
             tnd_text_printf(out, ", %.0f %% of the roof", share);
-        } else { /* the roof was measured on a slower minute, or data stayed in caches */
+        } else { /* the peak was measured in a slower moment, or data stayed in caches */
             tnd_text_add(out, ", faster than the roof that was measured");
         }
     }
     const char *separator = ". Gain over one profile for all: ";
-    double told_us = 0; /* ascending; of equal ones one is told */
+    double told_us = 0; /* ascending; equal ones are printed once */
     for (int next = 0; next >= 0;) {
         next = -1;
         for (int p = 0; p < table->n_profiles; p++) {
@@ -104,7 +104,7 @@ static void add_line(struct tnd_text *out, const struct tandem_table *table, int
     tnd_text_add(out, ".</li>\n");
 }
 
-/* Returns whether some line told a share of the roof. */
+/* Returns whether some line had a share of the roof. */
 static bool of_type(struct tnd_report *report, int source, enum tandem_type type)
 {
     bool has_roof = false;

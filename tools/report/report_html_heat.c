@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Heat maps: the fastest profile for each shape and M, one map a weight type and thread count. */
+ * Heat maps: the fastest profile for each shape and M, one map per weight type and thread count. */
 #include <inttypes.h>
 
 #include "base/emit.h"
@@ -12,7 +12,7 @@ struct map {
     int n_rows;
     int64_t m[MAX_COLUMNS];
     int n_columns;
-    bool has_blanks; /* cells that were not measured */
+    bool has_blanks; /* some cells were not measured */
 };
 
 static void add_shape(struct tnd_text *out, const struct tnd_analysis *a)
@@ -33,7 +33,8 @@ static int left_of(const struct map *map)
     return left;
 }
 
-/* The M of the row with the most points, evenly thinned; most tables have the same in each row. */
+/* The M of the row with the most points, evenly thinned out; in most tables all rows have the
+ * same. */
 static void choose_columns(struct map *map)
 {
     const struct tnd_analysis *most = map->rows[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A run lane by lane: what was predicted above what was measured, and the critical path. */
+ * A run lane by lane: predicted above measured times, and the critical path. */
 #include <math.h>
 
 #include "base/emit.h"
@@ -8,13 +8,13 @@
 
 enum { WIDTH = 900, LEFT = 120, RIGHT = 30, TOP = 8, ROW = 46, BAR = 15, AXIS = 30, MAX_TICKS = 8 };
 
-/* Bars of less than this many units of the picture join their neighbours. */
+/* Bars narrower than this, in units of the picture, are merged with their neighbours. */
 #define NARROW 0.35
 
 struct lanes {
     struct tnd_report *report;
     const struct tnd_trace_run *run;
-    double scale; /* units of the picture a microsecond */
+    double scale; /* units of the picture per microsecond */
 };
 
 static double x_of(const struct lanes *lanes, double us)
@@ -33,7 +33,7 @@ static void add_bar(struct lanes *lanes, const char *style, int y, int height, d
     tnd_text_add(out, "\"/>\n");
 }
 
-/* The events of one lane and kind as bars; those that nobody could tell apart become one. */
+/* Draws the events of one lane and kind as bars; indistinguishable ones become one. */
 static void add_bars(struct lanes *lanes, int lane, bool is_predicted, bool is_critical,
                      const char *style, int y, int height)
 {
@@ -73,7 +73,7 @@ static void add_lane(struct lanes *lanes, int lane)
     add_bars(lanes, lane, false, true, "s1", y + 2 * BAR + 4, 4);
 }
 
-/* 1, 2 or 5 times a power of ten. */
+/* Distance of ticks: 1, 2 or 5 times a power of ten. */
 static double tick_of(double us)
 {
     double unit = pow(10, floor(log10(us / MAX_TICKS)));

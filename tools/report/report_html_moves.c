@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What stands beside the stages: transfers to and from devices, handing work to other threads,
- * backends that slow each other down. */
+ * Costs besides the stages: transfers to and from devices, handing work to other threads, backends
+ * that slow each other down. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -158,13 +158,13 @@ void tnd_report_moves(struct tnd_report *report, int source)
 
 /* ---- of one shape ---- */
 
-/* What of the time is none of the stages. */
+/* Share of the time that is not in the stages. */
 static double share_of_transfers(const struct tnd_analysis *a, int p, int point)
 {
     const double *stage = a->stages[p * a->n_points + point];
     double total = a->times[p * a->n_points + point];
     double rest = total - (stage[0] + stage[1] + stage[2]);
-    return total > 0 && rest > 1e-6 * total ? rest / total : 0; /* nothing is left but rounding */
+    return total > 0 && rest > 1e-6 * total ? rest / total : 0; /* only rounding is left */
 }
 
 static bool moves_anything(const struct tnd_analysis *a, int p)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Rooflines (Williams, Waterman & Patterson 2009, doi:10.1145/1498765.1498785) of a weight type:
- * how fast its products are, and how fast the peaks of the machine would let them be. */
+ * the speed of its products, and the bounds by the machine's peaks. */
 #include <math.h>
 #include <string.h>
 
@@ -13,11 +13,11 @@ static const char *const unit_names[N_UNITS] = {"FMA", "bf16", "int8"};
 
 struct roof {
     double read;           /* 1e9 bytes a second; 0: not measured */
-    double peaks[N_UNITS]; /* 1e9 operations a second; 0: not measured, or of no use to the type */
+    double peaks[N_UNITS]; /* 1e9 operations a second; 0: not measured, or not usable by the type */
     double highest;
 };
 
-/* All shapes of one profile: `n` points over the operations for each byte of weights. */
+/* All shapes of one profile: `n` points over the operations per byte of weights. */
 struct speeds {
     const char *profile;
     int n;
@@ -42,14 +42,14 @@ static struct roof roof_of(const struct tandem_table *table, enum tandem_type ty
     return roof;
 }
 
-/* Operations of a product of M tokens for each byte of its weights. */
+/* Operations of a product of M tokens per byte of its weights. */
 static double intensity(enum tandem_type type, int64_t m)
 {
     const int64_t k = tandem_type_block_values(type);
     return 2.0 * (double)k * (double)m / (double)tandem_type_row_bytes(type, k);
 }
 
-/* Adds one shape; `like` has the M that count. */
+/* Adds one shape at the M of `like`. */
 static void add_shape(const struct tnd_analysis *like, const struct tnd_analysis *a, int profile,
                       struct speeds *out)
 {
@@ -86,7 +86,7 @@ static void sum_up(const struct tnd_analyses *analyses, const struct tnd_analysi
             out->x[out->n] = intensity(like->type, like->m[i]);
             out->slowest[out->n] = out->slowest[i];
             out->fastest[out->n] = out->fastest[i];
-            out->speed[out->n++] = out->speed[i] / out->us[i] * 1e-3; /* these were operations */
+            out->speed[out->n++] = out->speed[i] / out->us[i] * 1e-3; /* (speed held operations) */
         }
     }
 }
@@ -124,7 +124,7 @@ static void draw_roof(struct tnd_chart *chart, const struct roof *roof, struct t
                                         : "; the speed of reading was not measured.");
 }
 
-/* What one profile adds to the chart's range. */
+/* Adds one profile to the chart's range. */
 static void include(struct tnd_chart *chart, const struct speeds *speeds)
 {
     for (int i = 0; i < speeds->n; i++) {
@@ -144,7 +144,7 @@ static void draw_profile(struct tnd_chart *chart, const struct speeds *speeds)
     }
 }
 
-/* Each profile of the host in turn. */
+/* Includes or draws each profile of the host. */
 static void each_profile(struct tnd_chart *chart, const struct tnd_analyses *analyses,
                          const struct tnd_analysis *like, struct speeds *speeds, bool draws)
 {
@@ -171,7 +171,7 @@ static void chart_of(struct tnd_report *report, const struct tnd_analyses *analy
                               .log_y = true};
     each_profile(&chart, analyses, like, speeds, false);
     if (!chart.has_range) {
-        return; /* devices alone, whose peaks nobody measured */
+        return; /* only devices, whose peaks are not measured */
     }
     const struct roof roof = roof_of(like->table, like->type, like->threads);
     tnd_chart_include(&chart, chart.x1, roof.highest);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What part of the time each stage takes: stacked bars for a few M, one bar a profile. */
+ * Each stage's share of the time: stacked bars for a few M, one bar per profile. */
 #include <inttypes.h>
 
 #include "base/emit.h"
@@ -8,7 +8,7 @@
 
 enum { WIDTH = 420, MOST_LEFT = 230, TIME_WIDTH = 68, ROW = 19 };
 
-/* Room for the longest name; longer ones are squeezed into it. */
+/* Room for the longest name, up to a limit; longer names are squeezed. */
 static int left_of(const struct tnd_analysis *a)
 {
     int left = 60;

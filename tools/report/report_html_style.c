@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The style sheet of the HTML report. Colours after Okabe and Ito's set, which people with any
- * colour vision can tell apart; dashes, markers, letters and patterns say the same again. */
+ * colour vision can tell apart; dashes, markers, letters and patterns carry the same
+ * information. */
 #include "tools/report/report_parts.h"
 
 static const char colours[] =
@@ -55,7 +56,7 @@ static const char drawing[] =
     "fill-opacity:.45}.i2{fill:url(#dots)}.move{fill:none}.hatch{stroke:var(--ink);stroke-width:2}"
     ".dot{fill:var(--ink)}.paper{fill:var(--page)}"
     ".defs{position:absolute;width:0;height:0}\n"
-    /* On a phone charts shrink: their text must not. */
+    /* On a phone charts shrink, but their text must stay readable. */
     "@media (max-width:28rem){svg text{font-size:13.5px}svg .crosses{font-size:12.5px}}\n"
     "@media print{:root{--page:#fff;--ink:#000;--soft:#444;--rule:#ccc;--box:#fff}"
     "body{max-width:none;font-size:10pt}nav{display:none}h2,h3{break-after:avoid}"
@@ -74,7 +75,7 @@ void tnd_report_style_sheet(struct tnd_text *out)
                         ".s%d{stroke:var(--c%d);fill:var(--c%d)}.line.s%d{stroke-dasharray:%s}", i,
                         i, i, i, dashes[i]);
     }
-    /* After the colours of the styles, which would fill them. */
+    /* After the colours of the styles, to override their fill. */
     tnd_text_add(out, "\n.line,.ring{fill:none}.band,.mark:not(.hollow){stroke:none}"
                       ".mark.hollow{fill:var(--page);stroke-width:1.6}"
                       ".cell{stroke:var(--page)}.plain{stroke:var(--ink);fill:var(--ink)}"

@@ -33,13 +33,13 @@ static void draw(struct tnd_chart *chart, const struct tnd_analysis *a,
         at[i] = tnd_scaling_gain(line, efficiency, line->counts[i], line->us[i]);
     }
     tnd_chart_marks(chart, style, line->counts, at, line->n);
-    if (line->enough + 1 < line->n) { /* at the last one nobody knows whether more would pay */
+    if (line->enough + 1 < line->n) { /* unknown at the last one: more might pay */
         tnd_chart_ring(chart, style, line->counts[line->enough], at[line->enough]);
     }
     tnd_chart_legend(chart, style, line->profile->name, stage_names[line->stage]);
 }
 
-/* Where more threads stop paying, in words. */
+/* States where more threads stop paying. */
 static void add_enough(struct tnd_text *note, const struct tnd_stage_scaling *lines, int n_lines)
 {
     int n = 0;
@@ -58,7 +58,7 @@ static void add_enough(struct tnd_text *note, const struct tnd_stage_scaling *li
                                       : ". Elsewhere each that was measured pays.");
 }
 
-/* A gain that more threads alone cannot bring. */
+/* Notes a speed-up larger than the factor of threads. */
 static void add_above_ideal(struct tnd_text *note, const struct tnd_stage_scaling *lines,
                             int n_lines)
 {

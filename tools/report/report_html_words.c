@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The recommendation at the top of the HTML report: what wins where, how many threads are worth
- * using, from which M on another candidate pays. */
+ * The recommendation at the top of the HTML report: which profile wins where, how many threads are
+ * worth using, from which M another candidate pays. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -83,7 +83,7 @@ static void add_winners(struct tnd_text *out, const struct tnd_analysis *a)
     }
 }
 
-/* Whether one profile is told for everything in both, over the same M. */
+/* Whether both recommend the same single profile, over the same M. */
 static bool one_for_all(const struct tnd_analysis *a, const struct tnd_analysis *b)
 {
     return a->n_crossovers == 0 && b->n_crossovers == 0 &&
@@ -98,7 +98,7 @@ static bool is_for(const struct tnd_analysis *a, enum tandem_type type, int thre
     return a->type == type && a->threads == threads;
 }
 
-/* One item a finding; shapes with the same one share it. */
+/* Adds one item per finding; shapes with the same finding share it. */
 static void add_items(struct tnd_text *out, const struct tnd_analyses *analyses,
                       enum tandem_type type, int threads)
 {
@@ -149,7 +149,7 @@ static void advise(struct tnd_report *report, const struct tnd_analyses *analyse
     }
 }
 
-/* What the table itself says against what it holds. */
+/* Adds what the table says about its own reliability. */
 static void add_uncertainties(struct tnd_text *out, const struct tandem_table *table,
                               const struct tnd_analyses *analyses)
 {
@@ -185,7 +185,7 @@ static void add_uncertainties(struct tnd_text *out, const struct tandem_table *t
     }
 }
 
-/* Profiles that nobody may use here. */
+/* Adds profiles that are excluded on this machine. */
 static void add_wrong(struct tnd_text *out, const struct tandem_table *table, enum tandem_type type)
 {
     struct tnd_text names = TND_TEXT_INIT;

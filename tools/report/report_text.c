@@ -7,7 +7,7 @@
 #include "base/emit.h"
 #include "tools/report/report_parts.h"
 
-/* Characters that change the direction of the text around them could disguise what a name says. */
+/* Characters that change the direction of text could disguise a name. */
 static bool turns_text(const char *at)
 {
     const unsigned char *c = (const unsigned char *)at;

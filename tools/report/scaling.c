@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Speed-up of stages by threads, and shares of stages in a time. */
+ * Speed-up of stages by threads, and shares of stages in the time. */
 #include "tools/report/scaling.h"
 
 #include "tune/policy.h"
@@ -18,7 +18,7 @@ bool tnd_scaling_time(const struct tnd_analysis *a, const struct tnd_stage_scali
     return found && estimate.us > 0.0;
 }
 
-/* Thread counts that were measured for the stage, in the order of the table: ascending. */
+/* Thread counts that were measured for the stage, ascending as in the table. */
 static void read_line(const struct tnd_analysis *a, int64_t m, struct tnd_stage_scaling *line)
 {
     const struct tnd_table_stage *stage = &line->profile->stage[line->stage];
@@ -107,6 +107,6 @@ double tnd_shares(const struct tnd_analysis *a, int profile, int point, double o
         out_us[s] = a->stages[at][s];
         rest -= out_us[s];
     }
-    out_us[TANDEM_STAGES] = rest > 1e-6 * a->times[at] ? rest : 0; /* no more than rounding */
+    out_us[TANDEM_STAGES] = rest > 1e-6 * a->times[at] ? rest : 0; /* else only rounding */
     return a->times[at];
 }

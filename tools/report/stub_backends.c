@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Stand-ins: backends that say what they would take and how they work, out of a table alone. */
+ * Stubs: backends that only report what they can run and how, as recorded in a table. */
 #include "tools/report/stub_backends.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ static void close_stub(tandem_backend *backend)
     tnd_free(backend);
 }
 
-/* What backends of this kind take; a table says it of products alone. */
+/* What backends of this kind can run; a table has only products. */
 static enum tandem_status supports(tandem_backend *backend, const tandem_tensor *node,
                                    uint32_t task, struct tandem_error *error)
 {
@@ -71,7 +71,7 @@ static enum tandem_status supports(tandem_backend *backend, const tandem_tensor 
     return TANDEM_OK;
 }
 
-/* Weights in F32, or activations in blocks of 8-bit numbers. */
+/* For weights as F32, or activations in 8-bit blocks. */
 static size_t workspace(tandem_backend *backend, const tandem_tensor *node, uint32_t task)
 {
     (void)backend;
@@ -109,7 +109,7 @@ static enum tandem_status no_sync(tandem_backend *backend, uint64_t ticket,
     return refuse(backend, "stands for one of another machine", error);
 }
 
-/* Mirrors are noted by the room above; there is no memory behind them. */
+/* The room above tracks mirrors; a stub allocates nothing for them. */
 static enum tandem_status map(tandem_backend *backend, size_t bytes, void **out_handle,
                               struct tandem_error *error)
 {
@@ -142,7 +142,7 @@ static enum tandem_status no_download(tandem_backend *backend, struct tandem_pla
     return no_upload(backend, from, to, bytes, error);
 }
 
-/* ---- what a table knows of ---- */
+/* ---- the contents of a table ---- */
 
 struct known {
     const char *name;
@@ -151,7 +151,7 @@ struct known {
 
 struct known_list {
     int n;
-    struct known known[TND_MAX_SLOTS]; /* more would find no slot */
+    struct known known[TND_MAX_SLOTS]; /* more would have no slot */
     bool is_full;
 };
 

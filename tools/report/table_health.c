@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Counts trouble, and names the worst of it. */
+ * Counts unreliable cells and names the worst. */
 #include "tools/report/table_health.h"
 
 #include <inttypes.h>
@@ -22,7 +22,7 @@ static double noise_of(const struct tnd_sample *sample)
     return sample->median_us > 0 ? sample->spread_us / sample->median_us : 1.0;
 }
 
-/* Keeps the noisiest, the worst first. */
+/* Keeps the noisiest cells, worst first. */
 static void name_cell(struct cell *named, int *n_named, struct cell cell)
 {
     int at = *n_named;

@@ -17,7 +17,7 @@ struct reading {
     struct tnd_json json;
     struct tnd_trace_run run;
     int capacity;
-    bool has_predicted; /* the run that is being read: the next step begins another one */
+    bool has_predicted; /* of the current run: the next step begins a new one */
 };
 
 /* ---- the file ---- */
@@ -55,7 +55,7 @@ static enum tandem_status append(struct reading *r, const struct tnd_trace_event
 {
     struct tnd_trace_run *run = &r->run;
     struct tnd_trace_event added = *event;
-    if (r->has_predicted && !event->is_predicted) { /* a run has ended */
+    if (r->has_predicted && !event->is_predicted) { /* the previous run has ended */
         run->n = 0;
         run->n_lanes = 0;
         r->has_predicted = false;
@@ -81,7 +81,7 @@ static enum tandem_status append(struct reading *r, const struct tnd_trace_event
     return TANDEM_OK;
 }
 
-/* What is too long is passed over as a whole. */
+/* A text that is too long is skipped as a whole. */
 static enum tandem_status read_text(struct reading *r, char *out, size_t n,
                                     struct tandem_error *error)
 {
@@ -122,7 +122,7 @@ static enum tandem_status read_event(struct reading *r, struct tandem_error *err
     }
     TND_TRY(walk.status);
     if (strcmp(phase, "X") != 0) {
-        return TANDEM_OK; /* names of processes and the like */
+        return TANDEM_OK; /* metadata, such as names of processes */
     }
     if (!(fabs(begin_us) < 1e15 && took_us >= 0 && took_us < 1e15)) {
         return wrong(r, "a step without a time, expected ts and dur in microseconds", error);
@@ -206,7 +206,7 @@ static int compare_ends(const void *left, const void *right)
     return a->us != b->us ? (a->us < b->us ? -1 : 1) : a->event - b->event;
 }
 
-/* Number of ends among the first `n` that are not behind `us`. */
+/* Number of ends among the first `n` that are at most `us`. */
 static int count_ended(const struct end *ends, int n, double us)
 {
     int low = 0;
@@ -236,8 +236,7 @@ static enum tandem_status find_critical(struct tnd_trace_run *run)
         event->is_critical = true;
         run->n_critical++;
         run->lanes[event->lane].critical_us += event->end_us - event->begin_us;
-        left =
-            count_ended(ends, left - 1, event->begin_us); /* not the step itself, if it is empty */
+        left = count_ended(ends, left - 1, event->begin_us); /* (excludes an empty step itself) */
         run->waiting_us += event->begin_us - (left > 0 ? ends[left - 1].us : 0);
     }
     tnd_free(ends);

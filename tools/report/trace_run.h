@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One run of a graph out of a trace (TANDEM_TRACE, sched/trace.h): what each lane did, what was
- * predicted for it, and the chain of steps that decided how long the run took. */
+ * One run of a graph from a trace (TANDEM_TRACE, sched/trace.h): what each lane did, what was
+ * predicted for it, and the critical path. */
 #ifndef TND_TRACE_RUN_H
 #define TND_TRACE_RUN_H
 
@@ -13,36 +13,36 @@
 enum { TND_TRACE_NAME = 96, TND_TRACE_LANE = 48, TND_TRACE_LANES = 24 };
 
 struct tnd_trace_event {
-    char name[TND_TRACE_NAME]; /* "mul_mat blk.0.attn_q", cut */
+    char name[TND_TRACE_NAME]; /* "mul_mat blk.0.attn_q", truncated */
     int lane;
     bool is_predicted;
     bool is_critical;
-    double begin_us, end_us; /* from the start of the run */
+    double begin_us, end_us; /* since the start of the run */
 };
 
 struct tnd_trace_lane {
     char name[TND_TRACE_LANE]; /* "cpu", "opencl", "opencl upload" */
-    double busy_us;            /* measured; steps at the same time count once each */
-    double critical_us;        /* of it on the critical path */
+    double busy_us;            /* measured; overlapping steps both count */
+    double critical_us;        /* the part on the critical path */
 };
 
 struct tnd_trace_run {
     int n;
-    struct tnd_trace_event *events; /* measured ones first, each kind by begin */
+    struct tnd_trace_event *events; /* measured ones first, then by begin */
     int n_measured;
     int n_lanes;
     struct tnd_trace_lane lanes[TND_TRACE_LANES];
-    double took_us;      /* measured */
-    double predicted_us; /* 0: the plan predicts no spans */
-    double waiting_us;   /* of the critical path: nobody on it worked */
+    double took_us;      /* measured makespan */
+    double predicted_us; /* 0: the plan has no predicted spans */
+    double waiting_us;   /* time on the critical path in which no lane worked */
     int n_critical;
 };
 
-/** Reads `n` bytes of a trace; `name` stands in messages. The run is the last one that has
- *  predicted spans beside it, else all that was measured. Critical path: from the step that ended
- *  last back to the one that ended last before it began, and so on. The file is not trusted. `out`
- *  is ended with tnd_trace_run_fini. Errors: FORMAT, LIMIT (more than 4 million steps in a run, or
- *  24 lanes), NOT_FOUND (no steps), MEMORY. */
+/** Parses `n` bytes of a trace; `name` is used in messages. Takes the last run with predicted
+ * spans, or else everything measured. Critical path: from the step that ended last back to the one
+ * that ended last before it began, and so on. Input is untrusted. End `out` with
+ * tnd_trace_run_fini. Errors: FORMAT, LIMIT (more than 4 million steps in a run, or 24 lanes),
+ * NOT_FOUND (no steps), MEMORY. */
 enum tandem_status tnd_trace_run_read(const char *bytes, size_t n, const char *name,
                                       struct tnd_trace_run *out, struct tandem_error *error);
 void tnd_trace_run_fini(struct tnd_trace_run *run);

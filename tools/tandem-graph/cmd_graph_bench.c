@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tandem-graph bench: the median time of a model with inputs of random values. */
+ * tandem-graph bench: the median time of a model on random inputs. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,10 +20,10 @@
 #define MIN_ROUNDS 3
 
 struct part {
-    uint64_t serial; /* of the lowered net, which the model may build anew */
+    uint64_t serial; /* of the lowered part, which the model may rebuild */
     tandem_lowered *lowered;
     tandem_plan *plan;
-    int round; /* in which it was computed last; those of older ones may be gone */
+    int round; /* that computed it last; parts of older rounds may be gone */
 };
 
 struct bench {
@@ -37,15 +37,15 @@ struct bench {
     tandem_onnx *model;
     struct tnd_model_inputs inputs;
     tandem_runtime *runtime;
-    TND_VECTOR_OF(struct part, parts); /* in the order in which they are computed */
+    TND_VECTOR_OF(struct part, parts); /* in execution order */
     struct tnd_op_split split;
-    bool is_split; /* times go there */
+    bool is_split; /* receives times */
     double *ms;
     int n_rounds, round;
     double start_mib, load_ms, plan_ms;
 };
 
-/* Memory of the process in MiB: now (VmRSS) or at most (VmHWM); 0 where the system does not say. */
+/* Memory of the process in MiB: current (VmRSS) or peak (VmHWM); 0 when unknown. */
 static double process_mib(const char *name)
 {
     struct tnd_file file;
@@ -58,7 +58,7 @@ static double process_mib(const char *name)
     return kib / 1024.0;
 }
 
-/* The place of a part in the list, where it gets one. */
+/* The entry of a part in the list; adds one if necessary. */
 static enum tandem_status find_part(struct bench *bench, tandem_lowered *lowered, struct part **out,
                                     struct tandem_error *error)
 {
@@ -105,7 +105,7 @@ static struct tandem_lower_options how_lowered(const struct bench *bench)
     return how;
 }
 
-/* A model of one part has its inputs already: the part is computed again as it is. */
+/* A model with one part has its inputs already: the part is just computed again. */
 static enum tandem_status compute_model(struct bench *bench, struct tandem_error *error)
 {
     const struct tandem_lower_options how = how_lowered(bench);
@@ -125,7 +125,7 @@ static enum tandem_status compute(struct bench *bench, struct tandem_error *erro
     return TANDEM_OK;
 }
 
-/* Up to the first part, ready to compute. */
+/* Loads the model and lowers its first part. */
 static enum tandem_status prepare(struct bench *bench, struct tandem_error *error)
 {
     tandem_lowered *first = NULL;
@@ -143,7 +143,7 @@ static enum tandem_status prepare(struct bench *bench, struct tandem_error *erro
                              error);
 }
 
-/* A few rounds more, with a clock for each node. */
+/* Runs a few more rounds that time each node. */
 static enum tandem_status split_by_op(struct bench *bench, struct tandem_error *error)
 {
     bench->is_split = true;
@@ -153,7 +153,7 @@ static enum tandem_status split_by_op(struct bench *bench, struct tandem_error *
     return TANDEM_OK;
 }
 
-/* The first computation plans and warms up; it is told apart. */
+/* The first computation plans and warms up; it is reported separately. */
 static enum tandem_status measure(struct bench *bench, struct tandem_error *error)
 {
     bench->start_mib = process_mib("VmRSS:");
@@ -178,7 +178,7 @@ struct sums {
     double results_mib;
 };
 
-/* Whether a part belongs to the last round. */
+/* Whether a part was computed in the last round. */
 static bool is_part(const struct bench *bench, int i)
 {
     return bench->parts[i].round == bench->round;
@@ -207,7 +207,7 @@ static struct sums sum_up(const struct bench *bench)
     return sums;
 }
 
-/* In the unit that shows it: small nets take some microseconds. */
+/* In a unit that fits: small nets take only microseconds. */
 static void print_time(double ms)
 {
     printf(ms < 1.0 ? "%.2f us" : "%.3f ms", ms < 1.0 ? 1e3 * ms : ms);
@@ -272,7 +272,7 @@ static void print_conversions(const struct tnd_lowered *lowered)
     printf("copies that change a layout: %d, %.0f values in all\n", n, values);
 }
 
-/* How each convolution is computed, and why. */
+/* Prints how each convolution is computed, and why. */
 static void explain(const struct bench *bench, const struct part *part)
 {
     const struct tnd_lowered *lowered = tnd_lowered_of(part->lowered);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tandem-graph inspect: inputs, outputs and operators of a model, and the net that it becomes. */
+ * tandem-graph inspect: inputs, outputs and operators of a model, and its net. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "tools/op_split.h"
 #include "tools/tandem-graph/graph_cli.h"
 
-/* Names come from the file: nothing that a terminal takes for a command is printed. */
+/* Names come from the file: prints them without control characters. */
 static void print_name(const char *name)
 {
     char visible[512];
@@ -39,7 +39,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Operators with counts, by name. */
+/* Prints operators with counts, by name. */
 static enum tandem_status print_operators(const struct tnd_onnx_graph *graph,
                                           struct tandem_error *error)
 {
@@ -87,7 +87,7 @@ static void print_model(const struct tnd_onnx_model *model)
     }
 }
 
-/* What the model becomes. A shape that is open, or an operator that is not known, is said. */
+/* Prints the net, or which open shape or unknown operator prevents one. */
 static void print_net(const struct tnd_onnx_model *model, const struct tandem_onnx_dim *dims,
                       int n_dims)
 {
@@ -112,7 +112,7 @@ static void print_net(const struct tnd_onnx_model *model, const struct tandem_on
     tnd_graph_tell_part(stdout, stopped);
     const struct tnd_lower_options options = {.gives_up = net};
     unsigned passes;
-    (void)tnd_passes_read(NULL, &passes); /* all: what would run */
+    (void)tnd_passes_read(NULL, &passes); /* all, as when running */
     if (tnd_net_optimize(net, passes, NULL, &error) == TANDEM_OK &&
         tnd_net_lower_with(net, &options, &lowered, &error) == TANDEM_OK) {
         tnd_op_split_print_slow(tnd_lowered_graph(lowered), stdout);

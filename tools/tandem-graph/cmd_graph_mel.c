@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tandem-graph mel: sound as the spectrogram that Whisper's encoder reads. */
+ * tandem-graph mel: sound to the spectrogram that Whisper's encoder reads. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "tools/new_file.h"
 #include "tools/tandem-graph/graph_cli.h"
 
-/* Samples in a .npy file: one list of float32. */
+/* Reads samples from a .npy file: a one-dimensional float32 array. */
 static enum tandem_status from_npy(const char *path, struct tnd_wav *out,
                                    struct tandem_error *error)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * tandem-graph optimize: what the passes make of a model's net, as counts or as text. */
+ * tandem-graph optimize: the effect of the passes on a model's net, as counts or as text. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "tools/tandem-graph/graph_cli.h"
 
-/* What is printed. */
+/* What to print. */
 struct shown {
     const char *kernels; /* dialect; NULL: none */
     bool has_text;       /* the net before and after each pass that changed it */
@@ -38,7 +38,7 @@ static void show(void *context, const struct tnd_net *net, const struct tnd_pass
 static const char *const dialects[TND_N_DIALECTS] = {
     [TND_DIALECT_C] = "c", [TND_DIALECT_OPENCL] = "cl", [TND_DIALECT_CUDA] = "cuda"};
 
-/* TND_N_DIALECTS: no dialect has this name. */
+/* TND_N_DIALECTS: unknown name. */
 static enum tnd_dialect find_dialect(const char *name)
 {
     int i = 0;

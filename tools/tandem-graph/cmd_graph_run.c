@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tandem-graph run: a model's outputs, from .npy and .npz files to such files. */
+ * tandem-graph run: computes a model's outputs, from .npy or .npz files to .npy or .npz files. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ struct run {
     struct tnd_graph_arrays in, out;
     tandem_onnx *model;
     tandem_runtime *runtime;
-    struct tnd_text path; /* of a file that is made */
+    struct tnd_text path; /* of an output file */
 };
 
 static bool is_archive(const char *path)
@@ -30,7 +30,7 @@ static bool is_archive(const char *path)
     return n > 4 && strcmp(path + n - 4, ".npz") == 0;
 }
 
-/* The arrays of an archive that have the names of inputs; all of them must. */
+/* Loads the arrays of an archive, which must all be named after inputs. */
 static enum tandem_status load_archive(struct run *run, const char *path,
                                        struct tandem_error *error)
 {
@@ -58,7 +58,7 @@ static enum tandem_status load_archive(struct run *run, const char *path,
     return status;
 }
 
-/* "NAME=FILE.npy"; names may hold '=' themselves: a name of the model that fits is taken. */
+/* Loads "NAME=FILE.npy"; a name may contain '=', so the input's name decides where it ends. */
 static enum tandem_status load_input(struct run *run, const char *word, struct tandem_error *error)
 {
     const struct tnd_onnx_graph *graph = run->model->model->graph;
@@ -80,7 +80,7 @@ static enum tandem_status load_input(struct run *run, const char *word, struct t
                          word);
 }
 
-/* What --dim says of dimensions that the inputs have. */
+/* Checks --dim against the dimensions of the inputs. */
 static enum tandem_status check_dims(const struct run *run, struct tandem_error *error)
 {
     const struct tnd_onnx_graph *graph = run->model->model->graph;
@@ -113,7 +113,8 @@ static const char *output_name(const struct run *run, int i)
     return stated[0] != '\0' ? stated : "_";
 }
 
-/* NAME.npy in the folder, or the archive. What would lead to another folder stands as '_'. */
+/* NAME.npy in the folder, or the archive. Characters that would lead to another folder become
+ * '_'. */
 static const char *output_path(struct run *run, int i)
 {
     struct tnd_text *out = &run->path;
@@ -131,8 +132,8 @@ static const char *output_path(struct run *run, int i)
     return tnd_text_string(out);
 }
 
-/* Before anything is computed. Two names may become one file, and an input may lie where an output
- * goes. */
+/* Called before computing. Two outputs may map to one file, and an output may overwrite an
+ * input. */
 static enum tandem_status check_paths(void *user, struct tandem_error *error)
 {
     struct run *run = user;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tandem-graph svg: a model's net before and after passes, as a picture; drawn by graphviz where it
- * is installed, else by a plain layout of our own. */
+ * tandem-graph svg: a picture of a model's net before and after passes; drawn by graphviz if it is
+ * installed, else by a simple layout of our own. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ struct svg {
 
 /* ---- graphviz ---- */
 
-/* The program `dot` in a folder of PATH. */
+/* Finds the program `dot` in PATH. */
 static bool find_dot(char out[MAX_PATH_BYTES])
 {
     const char *at = getenv("PATH");
@@ -48,7 +48,7 @@ static bool find_dot(char out[MAX_PATH_BYTES])
     return false;
 }
 
-/* A file of its own for the text that dot reads. */
+/* Writes the input of dot to a temporary file. */
 static bool write_input(const struct tnd_text *text, char path[MAX_PATH_BYTES])
 {
     const char *folder = getenv("TMPDIR");
@@ -63,7 +63,7 @@ static bool write_input(const struct tnd_text *text, char path[MAX_PATH_BYTES])
     return fclose(stream) == 0 && is_whole;
 }
 
-/* Lets graphviz draw; false when it cannot, which a line on stderr says. */
+/* Draws by graphviz; false, after a note on stderr, if that fails. */
 static bool draw_by_dot(struct svg *svg)
 {
     char program[MAX_PATH_BYTES], input[MAX_PATH_BYTES], format[] = "-Tsvg";
@@ -104,7 +104,7 @@ static bool draw_by_dot(struct svg *svg)
 
 /* ---- the command ---- */
 
-/* The names of the net's outputs, borrowed: those of a part have none. NULL without memory. */
+/* Names of the net's outputs, borrowed; "" for those of a part. NULL when out of memory. */
 static const char **output_names(const struct svg *svg)
 {
     const char **names = tnd_calloc((size_t)svg->net->n_outputs + 1, sizeof(*names));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tandem-graph test: all cases below a folder, as text or as one JSON object. */
+ * tandem-graph test: runs all cases below a folder; prints text or one JSON object. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +11,14 @@
 #include "base/file.h"
 #include "tools/tandem-graph/graph_cli.h"
 
-#define MAX_DEPTH 16 /* of folders: links may lead in circles */
+#define MAX_DEPTH 16 /* of folders: links may be circular */
 
 struct tests {
     tandem_runtime *runtime;
     const char *top;
     bool is_json;
     int counts[TND_N_CASE_STATUSES];
-    struct tnd_text cases; /* JSON */
+    struct tnd_text cases; /* as JSON */
 };
 
 static const char *const status_names[] = {"passed", "failed", "refused"};
@@ -40,7 +40,7 @@ static void tell(struct tests *tests, const char *name, enum tnd_case_status sta
     tnd_text_add(&tests->cases, "}");
 }
 
-/* The folder's name below the one that was asked for. */
+/* Path of the folder relative to the top folder. */
 static const char *case_name(const struct tests *tests, const char *folder)
 {
     const char *name = folder + strlen(tests->top);

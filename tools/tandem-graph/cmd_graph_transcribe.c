@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * tandem-graph transcribe: an encoder of sound and a decoder of tokens, as Whisper has them.
- * Published models are run by speech_text.c. Here: decoders made for this program, which keep keys
- * and values of their text in blocks of cells, so that they are lowered anew only where a block is
- * full. */
+ * tandem-graph transcribe: an audio encoder and a token decoder, as in Whisper. Published models
+ * are run by speech_text.c. This file: decoders made for this program, which keep keys and values
+ * of their text in blocks of cells, so that they are lowered again only when a block is full. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,21 +14,21 @@
 #include "tools/tandem-graph/speech_text.h"
 
 enum { BLOCK = 32, MAX_TOKENS = 4096 };
-#define UNSEEN     -1e9F /* added to the scores of cells without contents */
+#define UNSEEN     -1e9F /* added to the scores of empty cells */
 #define PAST       "past_"
 #define PAST_BYTES (sizeof(PAST) - 1)
 
 struct listen {
     const char *files[3]; /* encoder, decoder, sound; or folder and sound */
     int n_files;
-    const char *past; /* a decoder with past, or NULL */
+    const char *past; /* a decoder with past keys and values, or NULL */
     struct tnd_speech_request request;
     struct args_ints prompt;
     int64_t end, n_tokens;
     struct tnd_graph_runtime how;
     tandem_runtime *runtime;
     tandem_onnx *encoder, *decoder, *with_past;
-    tandem_lowered *heard, *step; /* of the models; NULL: not yet */
+    tandem_lowered *heard, *step; /* encoder and decoder, lowered; NULL: not yet */
     int64_t cells;                /* of `step` */
 };
 
@@ -64,10 +63,10 @@ static enum tandem_status encode(struct listen *listen, struct tandem_error *err
 
 /* ---- the decoder's inputs ---- */
 
-/* An input of keys or values of the text, and the output that is its next cell. */
+/* An input with keys or values of the text, and the output that becomes its next cell. */
 struct cache {
     struct tandem_net_array past, next;
-    size_t outer, inner; /* runs of cells, and bytes of a cell in one */
+    size_t outer, inner; /* number of rows of cells, and bytes of one cell in a row */
 };
 
 static bool is_past(const struct tandem_net_array *array)
@@ -75,8 +74,8 @@ static bool is_past(const struct tandem_net_array *array)
     return strncmp(array->name, PAST, PAST_BYTES) == 0;
 }
 
-/* Whether input `i` of a net is a cache with this many cells: of the shape and type of its output
- * but for one axis, which has one extent there and `cells` here. */
+/* Whether input `i` of a net is a cache with this many cells: it has shape and type of its output,
+ * except for one axis, where the output has extent 1 and the input `cells`. */
 static bool find_cache(const tandem_lowered *lowered, int i, int64_t cells, struct cache *out)
 {
     if (!tandem_lowered_input(lowered, i, &out->past) || !is_past(&out->past) ||
@@ -100,8 +99,8 @@ static bool find_cache(const tandem_lowered *lowered, int i, int64_t cells, stru
     return axis >= 0;
 }
 
-/* Checks that each input past_NAME of a net is a cache, whose cells are as large as those of the
- * net before it, if there is one. */
+/* Checks that each input past_NAME of a net is a cache; its cells must be as large as in the
+ * previous net, if there is one. */
 static enum tandem_status check_caches(const struct listen *listen, const tandem_lowered *lowered,
                                        int64_t cells, struct tandem_error *error)
 {
@@ -125,7 +124,7 @@ static enum tandem_status check_caches(const struct listen *listen, const tandem
     return TANDEM_OK;
 }
 
-/* The next cell of each cache goes to its place `at`. */
+/* Copies the next cell of each cache to index `at`. */
 static void keep_cells(const struct listen *listen, int64_t at)
 {
     struct cache cache;
@@ -141,7 +140,7 @@ static void keep_cells(const struct listen *listen, int64_t at)
     }
 }
 
-/* The text so far moves into a net with more cells; the others of these are never seen. */
+/* Copies the cells so far into a net with more cells; the mask hides the others. */
 static void move_cells(const tandem_lowered *from, int64_t n, const tandem_lowered *to,
                        int64_t room)
 {
@@ -159,7 +158,7 @@ static void move_cells(const tandem_lowered *from, int64_t n, const tandem_lower
     }
 }
 
-/* What the encoder made goes to the decoder's inputs of the same names. */
+/* Copies the encoder's outputs to the decoder's inputs of the same names. */
 static enum tandem_status give_states(const struct listen *listen, struct tandem_error *error)
 {
     struct tandem_net_array states;
@@ -173,7 +172,7 @@ static enum tandem_status give_states(const struct listen *listen, struct tandem
     return TANDEM_OK;
 }
 
-/* A decoder with room for one more block of cells. */
+/* Lowers the decoder with one more block of cells. */
 static enum tandem_status grow(struct listen *listen, struct tandem_error *error)
 {
     const int64_t cells = listen->cells + BLOCK;
@@ -187,7 +186,7 @@ static enum tandem_status grow(struct listen *listen, struct tandem_error *error
     return give_states(listen, error);
 }
 
-/* Sets an input by name; one that the decoder does not have is left out. */
+/* Sets an input by name; ignored if the decoder has no such input. */
 static enum tandem_status set(const struct listen *listen, const char *name, const void *data,
                               size_t bytes, struct tandem_error *error)
 {
@@ -196,7 +195,7 @@ static enum tandem_status set(const struct listen *listen, const char *name, con
                      : tandem_lowered_set_input(listen->step, input, data, bytes, error);
 }
 
-/* Cells up to `at` are seen, and the last key, which is the token's own. */
+/* Makes cells up to `at` visible, and the last key, which is the token's own. */
 static void set_mask(const struct listen *listen, int64_t at)
 {
     struct tandem_net_array mask;
@@ -268,7 +267,7 @@ static enum tandem_status decode(struct listen *listen, struct tandem_error *err
 
 /* ---- published models ---- */
 
-/* The folder with config.json: that of the encoder, or the one around its `onnx`. */
+/* The folder with config.json: the encoder's folder, or the one above if it is `onnx`. */
 static void folder_of(const char *encoder, char *out, size_t size)
 {
     size_t n = tnd_file_folder_length(encoder);
@@ -282,7 +281,7 @@ static void folder_of(const char *encoder, char *out, size_t size)
     }
 }
 
-/* What the configuration beside two given models says; there may be none. */
+/* Reads the configuration beside the two models, if there is one. */
 static enum tandem_status read_beside(struct tnd_speech_files *files, const char *encoder,
                                       struct tandem_error *error)
 {
@@ -353,7 +352,7 @@ static enum tandem_status transcribe(struct listen *listen, struct tnd_speech_fi
         TND_TRY(read_beside(files, listen->files[0], error));
         return publish(listen, files, error);
     }
-    listen->prompt.n += listen->prompt.n == 0; /* token 0 */
+    listen->prompt.n += listen->prompt.n == 0; /* default: token 0 */
     TND_TRY(encode(listen, error));
     return decode(listen, error);
 }

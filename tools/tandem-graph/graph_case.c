@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * One case as the ONNX project lays them out: model.onnx, and in each folder test_data_set_N its
- * input_N.pb and output_N.pb, tensors in the order of the model. Layout and tolerances are those of
- * onnx/backend/test/runner of onnx 1.18.0. */
+ * One test case in the layout of the ONNX project: model.onnx, and in each folder test_data_set_N
+ * its input_N.pb and output_N.pb, tensors in the order of the model. Layout and tolerances are
+ * those of onnx/backend/test/runner of onnx 1.18.0. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,13 +10,14 @@
 #include "tools/tandem-graph/graph_cli.h"
 
 #define MAX_PATH_BYTES 4096
-#define RTOL           1e-3 /* of floats; other types must be equal */
-/* Two steps: files have what was rounded after each operation of a function, or cut. */
+#define RTOL           1e-3 /* for floats; other types must be equal */
+/* Two steps of the type: the files were rounded, or truncated, after each operation of a
+ * function. */
 #define RTOL_F16       (2.0 / 1024)
 #define RTOL_BF16      (2.0 / 128)
 #define ATOL           1e-7
 
-/* Reads one tensor. Of another kind (a sequence, a map) than a tensor it is no tensor: refused. */
+/* Reads one tensor; refuses other kinds of values (a sequence, a map). */
 static enum tandem_status load(const char *path, struct tnd_array **out, struct tandem_error *error)
 {
     struct tnd_file file;
@@ -33,7 +34,7 @@ static enum tandem_status load(const char *path, struct tnd_array **out, struct 
     return status;
 }
 
-/* Reads KIND_0.pb, KIND_1.pb and so on for all values of a list that have no initializer. */
+/* Reads KIND_0.pb, KIND_1.pb and so on, for all values of a list without an initializer. */
 static enum tandem_status load_all(const char *folder, const char *kind,
                                    const struct tnd_onnx_graph *graph,
                                    const struct tnd_onnx_value *values, int n,
@@ -56,7 +57,7 @@ static enum tandem_status load_all(const char *folder, const char *kind,
                                  kind, values[i].name);
         }
         TND_TRY(load(path, &out->arrays[out->n], error));
-        /* NumPy has no bfloat16: the files keep its bits as integers. */
+        /* NumPy has no bfloat16: the files store its bits as integers. */
         if (values[i].type == TND_ONNX_BF16 && out->arrays[out->n]->type == TANDEM_DTYPE_U16) {
             out->arrays[out->n]->type = TANDEM_DTYPE_BF16;
         }
@@ -78,7 +79,7 @@ static bool is_close(const struct tnd_array *got, const struct tnd_array *want, 
     return x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= ATOL + rtol * fabs(y);
 }
 
-/* Whether an output is what it should be; `reason` says why not. */
+/* Whether an output matches; `reason` gets the difference. */
 static bool is_same(const char *name, const struct tnd_array *got, const struct tnd_array *want,
                     struct tandem_error *reason)
 {
@@ -125,8 +126,8 @@ static enum tandem_status note_ready(void *user, struct tandem_error *error)
     return TANDEM_OK;
 }
 
-/* One folder of test data. What cannot be built or computed is refused, or failed, as the error
- * says: shapes and operators, or values. */
+/* Runs one folder of test data. An error counts as refused (unsupported shapes and operators) or
+ * failed (wrong values). */
 static enum tnd_case_status run_set(const struct tnd_graph_call *call, const char *folder,
                                     struct tandem_error *reason)
 {

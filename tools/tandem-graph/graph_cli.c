@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * From a model and arrays to the arrays that come out. */
+ * Computing a model: from input arrays to output arrays. */
 #include "tools/tandem-graph/graph_cli.h"
 
 #include <stdio.h>
@@ -121,7 +121,7 @@ void tnd_graph_tell_part(FILE *file, const struct tnd_onnx_node *stopped)
 
 /* ---- computing ---- */
 
-/* The arrays in the order of the model's inputs, which have no values of their own. */
+/* Sorts the arrays by the model's inputs without initializers. */
 static enum tandem_status match(const struct tnd_onnx_graph *graph,
                                 const struct tnd_graph_arrays *inputs,
                                 struct tandem_net_array out[ARGS_LIST_MAX], int *n,
@@ -160,7 +160,7 @@ static enum tandem_status match(const struct tnd_onnx_graph *graph,
     return TANDEM_OK;
 }
 
-/* By the reference, from and to the memory of the lowered part. */
+/* Computes a part with the reference, using the memory of the lowered part. */
 static enum tandem_status run_part(tandem_lowered *part, struct tandem_error *error)
 {
     const struct tnd_net *net = tnd_lowered_net(part);
@@ -181,7 +181,7 @@ static enum tandem_status run_part(tandem_lowered *part, struct tandem_error *er
         (void)tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for a part");
     }
     for (int i = 0; status == TANDEM_OK && tandem_lowered_output(part, i, &at); i++) {
-        if (at.bytes > 0 && memcmp(at.data, out[i]->data, at.bytes) != 0) { /* (else a constant) */
+        if (at.bytes > 0 && memcmp(at.data, out[i]->data, at.bytes) != 0) { /* (or constant) */
             memcpy(at.data, out[i]->data, at.bytes);
         }
         tnd_array_free(out[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What all commands of tandem-graph share: messages, arrays by name, a model as a net, and what
- * computes it. */
+ * Shared by the commands of tandem-graph: messages, arrays by name, building a net from a model,
+ * and computing it. */
 #ifndef TND_GRAPH_CLI_H
 #define TND_GRAPH_CLI_H
 
@@ -27,9 +27,9 @@ int tnd_graph_fail(const struct tandem_error *error);
 
 void tnd_graph_arrays_free(struct tnd_graph_arrays *arrays);
 
-/** Options of how to compute, and their rows for a struct args_command. */
+/** Options for computing, and their entries for a struct args_command. */
 struct tnd_graph_runtime {
-    int64_t threads; /* 0: one a core */
+    int64_t threads; /* 0: one per core */
     const char *table;
     const char *device;
     const char *profile;
@@ -56,14 +56,15 @@ struct tnd_graph_runtime {
             "by plain code on one thread, which is slow"                                           \
     }
 
-/** `out_runtime` gets NULL for the reference. Errors: those of tandem_runtime_open. */
+/** Opens a runtime; *out_runtime is NULL for the reference. Errors: those of
+ * tandem_runtime_open. */
 enum tandem_status tnd_graph_open_runtime(const struct tnd_graph_runtime *wanted,
                                           tandem_runtime **out_runtime, struct tandem_error *error);
 
-/** "fold,dead,..": the names of all passes in their order; lives for ever. */
+/** "fold,dead,...": names of all passes in order. Static. */
 const char *tnd_graph_pass_names(void);
-/** "fold,equal" as a set of passes; NULL: all; "none": none. False when a name is no pass: stderr
- *  was told. */
+/** Parses "fold,equal" into a set of passes; NULL: all; "none": none. False, after a message on
+ * stderr, for an unknown name. */
 bool tnd_graph_passes(const char *text, unsigned *out);
 #define TND_GRAPH_PASSES_ROW(text)                                                                 \
     {                                                                                              \
@@ -71,44 +72,44 @@ bool tnd_graph_passes(const char *text, unsigned *out);
             "these alone, as optimize names them; none; default: all"                              \
     }
 
-/** The net of a model for these symbolic dimensions; where extents depend on computed values, that
- *  of its first part: *out_stopped gets the node that the next part begins with, else NULL. The
- *  caller frees the net. Errors: those of tnd_onnx_build, LIMIT. */
+/** Builds the net of a model for these symbolic dimensions; if extents depend on computed values,
+ * only the first part: *out_stopped gets the node that begins the next part, else NULL. The caller
+ * frees the net. Errors: those of tnd_onnx_build, LIMIT. */
 enum tandem_status tnd_graph_build(const struct tnd_onnx_model *model,
                                    const struct tandem_onnx_dim *dims, int n_dims,
                                    struct tnd_net **out_net,
                                    const struct tnd_onnx_node **out_stopped,
                                    struct tandem_error *error);
-/** Prints that a net is the first part of its model; nothing for NULL. */
+/** Prints that a net is only the first part of its model; nothing for NULL. */
 void tnd_graph_tell_part(FILE *file, const struct tnd_onnx_node *stopped);
 
-/** How a model is computed. */
+/** How to compute a model. */
 struct tnd_graph_call {
     tandem_onnx *model;
-    tandem_runtime *runtime; /* NULL: by the reference */
+    tandem_runtime *runtime; /* NULL: use the reference */
     const char *passes;      /* NULL: all */
-    /** Called once, when the first part is built and nothing was computed yet; NULL: nothing. */
+    /** Called once, after the first part is built and before anything is computed; may be NULL. */
     enum tandem_status (*ready)(void *user, struct tandem_error *error);
     void *user;
 };
-/** Computes a model, part by part where extents depend on values; `out` gets its outputs, which the
- *  caller frees; names belong to the model. Errors: ARGUMENT (an input is missing), those of
- *  tandem_onnx_begin, of tnd_net_run and of `ready`, LIMIT. */
+/** Computes a model, part by part if extents depend on values; `out` gets its outputs, which the
+ * caller frees; the names belong to the model. Errors: ARGUMENT (an input is missing), those of
+ * tandem_onnx_begin, of tnd_net_run and of `ready`, LIMIT. */
 enum tandem_status tnd_graph_compute(const struct tnd_graph_call *call,
                                      const struct tnd_graph_arrays *inputs,
                                      struct tnd_graph_arrays *out, struct tandem_error *error);
 
-/** Runs one case of the ONNX project. `reason` says why it did not pass. */
+/** Runs one case of the ONNX project. `reason` gets why it did not pass. */
 enum tnd_case_status { TND_CASE_PASSED, TND_CASE_FAILED, TND_CASE_REFUSED, TND_N_CASE_STATUSES };
 enum tnd_case_status tnd_graph_case(const char *folder, tandem_runtime *runtime,
                                     struct tandem_error *reason);
 
-/** The samples of a .wav file, or of a .npy file, TND_MEL_RATE a second; tnd_wav_free ends them.
- *  Errors: those of the readers, SHAPE, ARGUMENT (another sample rate). */
+/** Reads the samples of a .wav or .npy file, TND_MEL_RATE a second; free with tnd_wav_free. Errors:
+ * those of the readers, SHAPE, ARGUMENT (another sample rate). */
 enum tandem_status tnd_graph_sound(const char *path, struct tnd_wav *out,
                                    struct tandem_error *error);
-/** The spectrogram (formats/mel.h) of a .wav file, or of a .npy file of samples. Errors: those of
- *  the readers, SHAPE, ARGUMENT (another sample rate). */
+/** Computes the spectrogram (formats/mel.h) of a .wav file or a .npy file of samples. Errors: those
+ * of the readers, SHAPE, ARGUMENT (another sample rate). */
 enum tandem_status tnd_graph_mel(const char *path, int bins, int64_t frames, struct tnd_array **out,
                                  struct tandem_error *error);
 
@@ -121,9 +122,9 @@ int tnd_cmd_graph_svg(int argc, char **argv);
 int tnd_cmd_graph_transcribe(int argc, char **argv);
 int tnd_cmd_graph_test(int argc, char **argv);
 
-/** Times of what is measured. */
+/** The clock for measurements. */
 double tnd_graph_now_ns(void);
-/** Ascending. */
+/** Sorts in ascending order. */
 void tnd_graph_sort(double *values, int n);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tandem-graph: runs ONNX models. Commands stand in a table, one file each (cmd_graph_*.c). */
+ * tandem-graph: runs ONNX models. The commands are listed in a table, one file each
+ * (cmd_graph_*.c). */
 #include "tools/tandem-graph/graph_cli.h"
 #include "tools/tool_main.h"
 

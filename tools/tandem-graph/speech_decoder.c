@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Runs a published decoder. Its nets have fixed shapes, so it is lowered for blocks of tokens:
- * those of the text so far, and places for the next ones, which the causal mask hides from the
- * tokens before them. With a decoder with past, a full block becomes keys and values; else each
- * block reads the whole text. */
+ * those of the text so far, and padding for the next ones, which the causal mask hides from earlier
+ * tokens. With a decoder with past, a full block becomes keys and values; otherwise each block
+ * reads the whole text. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -33,7 +33,7 @@ bool tnd_speech_takes(const tandem_onnx *model, const char *part)
     return false;
 }
 
-/* Whether the decoder with past takes several tokens at once. */
+/* Whether the decoder with past accepts several tokens at once. */
 static bool takes_blocks(const tandem_onnx *past)
 {
     struct tandem_onnx_value input;
@@ -67,7 +67,7 @@ static const struct tandem_net_array *find_kept(const struct tnd_speech_decoder 
     return NULL;
 }
 
-/* What a net is made for, and its memory. */
+/* Input arrays for a net, and their memory. */
 struct given {
     int n;
     struct tandem_net_array arrays[MAX_INPUTS];
@@ -81,7 +81,8 @@ static void free_given(struct given *given)
     }
 }
 
-/* An array of zeros with the shape of an input: stated extents count before `dims`. */
+/* Adds a zeroed array with the shape of an input; extents fixed in the model take precedence over
+ * `dims`. */
 static enum tandem_status add_zeros(const struct tnd_speech_decoder *decoder, bool is_past,
                                     const struct tandem_onnx_value *input, int n_dims,
                                     const int64_t *dims, struct given *given,
@@ -122,7 +123,7 @@ static enum tandem_status add_zeros(const struct tnd_speech_decoder *decoder, bo
     return TANDEM_OK;
 }
 
-/* Numbers from `first` on, or ones. */
+/* Fills with first, first + step, ... */
 static void count_up(const struct tandem_net_array *array, int64_t first, int64_t step)
 {
     for (size_t i = 0; i < array->bytes / tandem_dtype_bytes(array->type); i++) {
@@ -135,7 +136,8 @@ static void count_up(const struct tandem_net_array *array, int64_t first, int64_
     }
 }
 
-/* Keys and values: kept ones; of the branch of a merged decoder that does not read them, none. */
+/* Adds keys and values: the stored ones, or empty ones for the branch of a merged decoder that does
+ * not read them. */
 static enum tandem_status add_past(const struct tnd_speech_decoder *decoder, bool is_past,
                                    const struct tandem_onnx_value *input, struct given *given,
                                    struct tandem_error *error)
@@ -200,7 +202,7 @@ static enum tandem_status add_input(const struct tnd_speech_decoder *decoder, bo
 
 /* ---- nets ---- */
 
-/* Lowers the decoder for the block behind n_past tokens, and gives it all but the tokens. */
+/* Lowers the decoder for the block after n_past tokens, and sets all inputs but the tokens. */
 static enum tandem_status lower(struct tnd_speech_decoder *decoder, bool is_past,
                                 struct tandem_error *error)
 {
@@ -241,7 +243,7 @@ static enum tandem_status lower(struct tnd_speech_decoder *decoder, bool is_past
     return status;
 }
 
-/* Fills the block with tokens, the rest with the last one, and computes it. */
+/* Fills the block with tokens, pads it with the last one, and computes it. */
 static enum tandem_status compute(const struct tnd_speech_decoder *decoder, const int32_t *tokens,
                                   int64_t n, struct tandem_error *error)
 {
@@ -280,7 +282,7 @@ static void drop_kept(struct tnd_speech_decoder *decoder)
     decoder->n_kept = 0;
 }
 
-/* The output present.X, or present_key_values.X, behind input past_key_values.X. */
+/* Finds the output present.X, or present_key_values.X, for input past_key_values.X. */
 static bool find_present(const tandem_lowered *lowered, const char *name,
                          struct tandem_net_array *out)
 {
@@ -296,8 +298,8 @@ static bool find_present(const tandem_lowered *lowered, const char *name,
     return false;
 }
 
-/* Keeps what the computed block has made for the decoder with past. Keys and values of the states
- * are made once: later blocks leave their outputs out, or empty. */
+/* Stores the outputs of the computed block for the decoder with past. Keys and values of the
+ * encoder's output are computed once: later blocks have no such output, or an empty one. */
 static enum tandem_status keep(struct tnd_speech_decoder *decoder, struct tandem_error *error)
 {
     const int n_inputs = tandem_onnx_input_count(decoder->past);
@@ -330,7 +332,7 @@ static enum tandem_status keep(struct tnd_speech_decoder *decoder, struct tandem
                                       "no memory for keys and values");
 }
 
-/* Goes on to the block behind the one that is full. */
+/* Moves to the block after the full one. */
 static enum tandem_status next_block(struct tnd_speech_decoder *decoder, const int32_t *tokens,
                                      int64_t n, struct tandem_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Finds models, configuration and tokenizer in a folder, by the names that optimum gives them. */
+ * Finds models, configuration and tokenizer in a folder, by optimum's file names. */
 #include "tools/tandem-graph/speech_files.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/tnd_status.h"
 
-/* FOLDER/onnx/NAME or FOLDER/NAME, the first that is there; false: `out` is "". */
+/* FOLDER/onnx/NAME or FOLDER/NAME, the first that exists; false: `out` is "". */
 static bool find(const char *folder, const char *name, char *out, size_t size)
 {
     static const char *const below[] = {"/onnx/", "/"};

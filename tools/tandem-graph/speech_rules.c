@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Which token comes next: suppressed ones, and the rules of timestamps. */
+ * Choosing the next token: suppressed tokens, and the rules of timestamps. */
 #include <math.h>
 
 #include "tools/tandem-graph/speech.h"
 
-enum { MAX_FIRST_TIMESTAMP = 50 }; /* of 0.02 s: the text begins within the first second */
+enum { MAX_FIRST_TIMESTAMP = 50 }; /* in steps of 0.02 s: the text begins within the first second */
 
 static bool is_listed(const struct tnd_speech_tokens *list, int64_t id)
 {
@@ -26,10 +26,10 @@ static bool is_timestamp(const struct tnd_speech_rules *rules, int32_t token)
     return rules->timestamp >= 0 && token >= rules->timestamp;
 }
 
-/* What the tokens so far demand of the next one. */
+/* Constraints on the next token by the previous ones. */
 struct demand {
     bool no_text, no_timestamp;
-    int64_t low, high; /* ids of timestamps */
+    int64_t low, high; /* range of timestamp ids */
 };
 
 static struct demand demand_of(const struct tnd_speech_rules *rules, const int32_t *tokens,
@@ -47,8 +47,8 @@ static struct demand demand_of(const struct tnd_speech_rules *rules, const int32
     }
     const bool was_one = is_timestamp(rules, tokens[n - 1]);
     const bool was_before = written < 2 || is_timestamp(rules, tokens[n - 2]);
-    demand.no_timestamp = was_one && was_before; /* a pair, or the first one: text follows */
-    demand.no_text = was_one && !was_before;     /* the end of a piece: the next one's begin */
+    demand.no_timestamp = was_one && was_before; /* after a pair, or the first one: text */
+    demand.no_text = was_one && !was_before;     /* after the end of a segment: the next begin */
     for (int64_t i = rules->n_prompt; i < n; i++) {
         if (is_timestamp(rules, tokens[i])) {
             demand.low = tokens[i] + (was_one && !was_before ? 0 : 1);
@@ -84,7 +84,7 @@ int32_t tnd_speech_choose(const struct tnd_speech_rules *rules, const int32_t *t
             *best = i;
         }
     }
-    double sum = 0; /* of the timestamps' weights, relative to the likeliest text */
+    double sum = 0; /* of the timestamps' probabilities, relative to the most likely text token */
     for (int64_t i = rules->timestamp; timestamp >= 0 && text >= 0 && i < vocabulary; i++) {
         if (is_allowed(rules, &demand, i, is_first)) {
             sum += exp((double)logits[i] - (double)logits[text]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Writes down a sound with a published model: windows of 30 seconds, the prompt of language and
- * task, text as it comes. */
+ * Transcribes a sound with a published model: windows of 30 seconds, a prompt of language and task;
+ * prints the text while it is generated. */
 #include "tools/tandem-graph/speech_text.h"
 
 #include <stdio.h>
@@ -19,12 +19,12 @@ enum { MAX_TOKENS = 4096, DEFAULT_FRAMES = 3000, DEFAULT_BINS = 80 };
 struct writer {
     const struct tnd_speech_request *request;
     const struct tnd_speech_config *config;
-    const tandem_tokenizer *tokenizer; /* NULL: ids are printed */
+    const tandem_tokenizer *tokenizer; /* NULL: prints ids */
     tandem_onnx *encoder;
     tandem_lowered *heard;
     struct tnd_speech_decoder decoder;
     struct tnd_speech_rules rules;
-    int32_t language; /* -1: none is told to the model, or not found yet */
+    int32_t language; /* -1: not given to the model, or not detected yet */
     int32_t tokens[MAX_TOKENS];
     int64_t n;
     double begin_s; /* of this window */
@@ -32,7 +32,7 @@ struct writer {
 
 /* ---- the sound ---- */
 
-/* A net of the encoder for one window. */
+/* Lowers the encoder for one window. */
 static enum tandem_status lower_encoder(struct writer *writer, struct tandem_error *error)
 {
     const struct tnd_speech_request *request = writer->request;
@@ -89,7 +89,7 @@ static enum tandem_status lower_encoder(struct writer *writer, struct tandem_err
     return status;
 }
 
-/* Encodes the window of samples from `at` on, and begins a text behind it. */
+/* Encodes the window of samples from `at` on, and begins its text. */
 static enum tandem_status hear(struct writer *writer, const struct tnd_wav *sound, int64_t at,
                                struct tandem_error *error)
 {
@@ -119,7 +119,7 @@ static int32_t special(const struct writer *writer, const char *text)
     return writer->tokenizer != NULL ? tandem_tokenizer_find(writer->tokenizer, text) : -1;
 }
 
-/* "de" or "<|de|>" to the token; -1: the model does not know it. */
+/* Token of "de" or "<|de|>"; -1: unknown to the model. */
 static int32_t language_of(const struct writer *writer, const char *name)
 {
     char token[32];
@@ -132,7 +132,7 @@ static int32_t language_of(const struct writer *writer, const char *name)
     return writer->config->n_languages > 0 ? -1 : special(writer, token);
 }
 
-/* The likeliest language behind the start token alone. */
+/* The most likely language after only the start token. */
 static enum tandem_status detect_language(struct writer *writer, struct tandem_error *error)
 {
     const struct tnd_speech_config *config = writer->config;
@@ -161,7 +161,8 @@ static void add(struct writer *writer, int32_t token)
     }
 }
 
-/* <|startoftranscript|><|en|><|transcribe|><|notimestamps|>, as far as the model has them. */
+/* <|startoftranscript|><|en|><|transcribe|><|notimestamps|>, as far as the model has these
+ * tokens. */
 static enum tandem_status make_prompt(struct writer *writer, struct tandem_error *error)
 {
     const struct tnd_speech_request *request = writer->request;
@@ -232,7 +233,7 @@ static enum tandem_status write_window(struct writer *writer, struct tandem_erro
     return TANDEM_OK;
 }
 
-/* What the request asks for and the model has not. */
+/* Checks that the model has what the request asks for. */
 static enum tandem_status check(struct writer *writer, struct tandem_error *error)
 {
     const struct tnd_speech_request *request = writer->request;

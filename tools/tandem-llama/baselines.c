@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * What other programs do, as forced profiles. */
+ * The choices of other programs, as forced profiles. */
 #include "tools/tandem-llama/baselines.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Programs that use a BLAS library do from this many tokens on; llama.cpp by the same number when
- * the original proposal was made (ggml_compute_forward_mul_mat_use_blas). */
+/* Programs with a BLAS library use it from this many tokens on; llama.cpp had the same number at
+ * the time of the original proposal (ggml_compute_forward_mul_mat_use_blas). */
 #define BLAS_M 32
 
 enum place { ALL_THREADS, ONE_THREAD, DEVICE };
@@ -69,7 +69,7 @@ static bool is_in(const char *list, const char *name)
     return false;
 }
 
-/* ---- what this machine has ---- */
+/* ---- profiles of this machine ---- */
 
 static bool is_on_one_device(const struct tandem_profile_info *profile)
 {
@@ -79,8 +79,8 @@ static bool is_on_one_device(const struct tandem_profile_info *profile)
            (init->backend == TANDEM_BACKEND_NONE || init->backend == compute->backend);
 }
 
-/* The first open profile that a baseline is made of: the one that it names, one that is on a device
- * from end to end, or one of a library that brings its own threads. */
+/* The first open profile for a baseline: the one it names, one that runs on a device from end to
+ * end, or one of a library with its own threads. */
 static bool find_profile(const tandem_runtime *runtime, const struct row *row, char out[32])
 {
     struct tandem_profile_info profiles[32];

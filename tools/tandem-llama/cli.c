@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Messages and the few objects that every command opens. */
+ * Messages, and the objects that every command opens. */
 #include "tools/tandem-llama/cli.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 /* ---- messages ---- */
 
-/* What was asked for by a name that there is not, as other wrong calls, ends with 2. */
+/* An unknown name in the options counts as wrong usage: exit code 2. */
 static bool is_unknown_name(const struct tandem_error *error)
 {
     return strncmp(error->text, "unknown type: ", 14) == 0 ||
@@ -57,7 +57,7 @@ enum tandem_status tnd_cli_error(struct tandem_error *error, enum tandem_status 
 
 /* ---- input ---- */
 
-/* To the end of the stream, or some bytes behind the limit; NULL without memory. */
+/* Reads to the end of the stream, or until the limit is exceeded; NULL when out of memory. */
 static char *read_stream(FILE *stream, size_t limit_bytes, size_t *out_n)
 {
     size_t capacity = (size_t)1 << 16;
@@ -97,7 +97,7 @@ enum tandem_status tnd_cli_read_text(const char *path, size_t limit_bytes, char 
         fclose(stream);
     }
     if (text != NULL && !failed && (limit_bytes == 0 || n <= limit_bytes)) {
-        text[n] = '\0'; /* there is room: reading stops before the end */
+        text[n] = '\0'; /* in bounds: reading stops one byte early */
         *out_text = text;
         *out_n = n;
         return TANDEM_OK;
@@ -185,8 +185,8 @@ enum tandem_status tnd_cli_open_source(const char *path, const char *type,
     return status;
 }
 
-/* Known ones: 1.1b is the shape of TinyLlama 1.1B, 1b-moe has 16 experts that each token uses 2 of.
- */
+/* Named shapes: 1.1b is the shape of TinyLlama 1.1B, 1b-moe has 16 experts, of which each token
+ * uses 2. */
 static bool read_shape(const char *text, struct tandem_llama_shape *shape)
 {
     long long v[8] = {0};
@@ -263,8 +263,8 @@ double tnd_cli_median(double *values, int n)
 
 double tnd_cli_median_between(double *values, int n, double *out_low, double *out_high)
 {
-    const double median = tnd_cli_median(values, n);      /* sorts them */
-    const int low = (int)floor(0.5 * n - 0.98 * sqrt(n)); /* rank by the binomial distribution */
+    const double median = tnd_cli_median(values, n);      /* sorts the values */
+    const int low = (int)floor(0.5 * n - 0.98 * sqrt(n)); /* ranks by the binomial distribution */
     *out_low = n > 0 ? values[low > 0 ? low : 0] : 0.0;
     *out_high = n > 0 ? values[n - 1 - (low > 0 ? low : 0)] : 0.0;
     return median;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What all commands of tandem-llama share: messages, opening a runtime and a model, numbers. */
+ * Shared by all commands of tandem-llama: messages, opening a runtime and a model, numbers. */
 #ifndef TANDEM_LLAMA_CLI_H
 #define TANDEM_LLAMA_CLI_H
 
@@ -16,10 +16,10 @@
 
 /** Prints "tandem-llama: ..." to stderr and returns the exit code 1. */
 int tnd_cli_fail(const struct tandem_error *error);
-/** Wrong usage: a message, and exit code 2. */
+/** Reports wrong usage; returns exit code 2. */
 int tnd_cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/** Hands a failure on. */
+/** Returns a failure to the caller. */
 #define CLI_TRY(expression)                                                                        \
     do {                                                                                           \
         const enum tandem_status cli_try_status_ = (expression);                                   \
@@ -32,16 +32,16 @@ int tnd_cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)))
 int tnd_cli_write(void *file, const char *bytes, unsigned long n);
 
 struct tnd_cli_runtime {
-    int64_t threads; /* 0: one a core */
+    int64_t threads; /* 0: one per core */
     const char *profile;
     const char *table;      /* path, "none", or NULL for this machine's own */
     const char *device;     /* as in tools/device_option.h */
     const char *settings;   /* of backends, "name:key=value,..;name:..", or NULL */
     const char *pack_cache; /* folder, or NULL */
-    const char *objective;  /* of plans: "time", "energy", "edp", or NULL: time */
+    const char *objective;  /* what plans minimise: "time", "energy", "edp", or NULL: time */
 };
 
-/** Rows of these options for a struct args_command. */
+/** Entries of these options for a struct args_command. */
 #define TND_RUNTIME_ROWS(r)                                                                        \
     {"threads", ARGS_INT, &(r)->threads, 0, 1024, "N", "threads; default: one a core"},            \
         {"profile",                                                                                \
@@ -75,14 +75,15 @@ struct tnd_cli_runtime {
 enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
                                         tandem_runtime **out_runtime, struct tandem_error *error);
 
-/** Where devices do not hold all weights of a session's model, decides by the table which they keep
- *  (docs/placing-weights.md), and says so. Without table or device: does nothing. */
+/** If the devices cannot hold all weights of a session's model, decides by the table which ones
+ * they hold (docs/placing-weights.md), and prints a note. Does nothing without a table or
+ * device. */
 void tnd_cli_place(tandem_session *session, tandem_runtime *runtime);
 
 /** Fills `error` with "what: 'text'" and returns `status`. */
 enum tandem_status tnd_cli_error(struct tandem_error *error, enum tandem_status status,
                                  const char *what, const char *text);
-/** Leaves `out` as it is for NULL. Errors: ARGUMENT. */
+/** Parses a type's name; leaves `out` as it is for NULL. Errors: ARGUMENT. */
 enum tandem_status tnd_cli_type(const char *name, enum tandem_type *out,
                                 struct tandem_error *error);
 
@@ -95,21 +96,21 @@ enum tandem_status tnd_cli_open_source(const char *path, const char *type,
 enum tandem_status tnd_cli_synthesize(const char *shape, const char *type, int64_t context,
                                       tandem_source **out_source, struct tandem_error *error);
 
-/** All of a file, "-" being standard input, with a zero byte behind it that `out_n` does not count;
- *  free() frees it. Errors: MEMORY, FILE, LIMIT (more than `limit_bytes`; 0: no limit). */
+/** Reads a whole file, or standard input for "-", and appends a zero byte, which `out_n` does not
+ * count; free with free(). Errors: MEMORY, FILE, LIMIT (more than `limit_bytes`; 0: no limit). */
 enum tandem_status tnd_cli_read_text(const char *path, size_t limit_bytes, char **out_text,
                                      size_t *out_n, struct tandem_error *error);
 
-/** The text that -p gave, or all of standard input where it is NULL; as tnd_cli_read_text. */
+/** A copy of the text of -p, or all of standard input if it is NULL; as tnd_cli_read_text. */
 enum tandem_status tnd_cli_take_text(const char *given, char **out_text, size_t *out_n,
                                      struct tandem_error *error);
 
 double tnd_cli_seconds(void);
 bool tnd_cli_is_folder(const char *path);
-/** Median of n values, which are sorted by it; 0 when n is 0. */
+/** Median of n values, which are sorted; 0 when n is 0. */
 double tnd_cli_median(double *values, int n);
-/** Median of n values, which are sorted by it, and its confidence interval of 95 %: from six values
- *  on by their ranks, of fewer the least and the largest; all 0 when n is 0. */
+/** Median of n values, which are sorted, and its 95 % confidence interval: by ranks from six values
+ * on, with fewer the least and the largest; all 0 when n is 0. */
 double tnd_cli_median_between(double *values, int n, double *out_low, double *out_high);
 
 int tnd_cmd_run(int argc, char **argv);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama chat: a conversation in a terminal, or from lines of standard input. Ctrl-C stops
+ * tandem-llama chat: a conversation in a terminal, or with lines of standard input. Ctrl-C stops
  * the answer and keeps the session. */
 #include <signal.h>
 #include <stdio.h>
@@ -21,8 +21,8 @@ struct talk {
     int64_t max_answer;
     tandem_chat *chat;
     struct tnd_line *line;
-    double begin; /* of the answer in hand */
-    double first; /* seconds until its first part; 0: none yet */
+    double begin; /* time of the current answer's beginning */
+    double first; /* seconds until its first text; 0: none yet */
 };
 
 /* ---- Ctrl-C ---- */
@@ -41,7 +41,7 @@ static bool is_interrupted(void *user)
     return was_interrupted != 0;
 }
 
-/* Without SA_RESTART: a line that is being read ends. */
+/* Without SA_RESTART, so that reading a line is interrupted. */
 static void catch_interrupts(void)
 {
     struct sigaction action = {.sa_handler = on_interrupt};
@@ -91,7 +91,7 @@ static void print_commands(void)
            "Ctrl-C       stops an answer and keeps the conversation\n");
 }
 
-/* True when the conversation goes on. */
+/* Runs a command; true when the conversation continues. */
 static bool run_command(struct talk *talk, const char *text)
 {
     struct tandem_error error = {0};
@@ -147,7 +147,7 @@ static int converse(struct talk *talk)
         if (said[0] == '/') {
             more = run_command(talk, said);
         } else if (n > 0 && answer(talk, said, n, &error) != TANDEM_OK) {
-            (void)tnd_cli_fail(&error); /* what was said is dropped; the rest is kept */
+            (void)tnd_cli_fail(&error); /* drops this message; the conversation so far is kept */
         }
         free(said);
         if (!more) {
@@ -156,7 +156,7 @@ static int converse(struct talk *talk)
     }
 }
 
-/* In a terminal without a table: asks, measures, and goes on with the new table. */
+/* In a terminal without a table: offers to measure, and continues with the new table. */
 static enum tandem_status offer_tune(struct talk *talk, struct tandem_error *error)
 {
     const char *text;
@@ -211,7 +211,8 @@ static enum tandem_status open_chat(struct talk *talk, struct tandem_error *erro
     return status;
 }
 
-/* Models know far longer texts than a conversation needs, and their cache takes memory at once. */
+/* Models support far longer contexts than a conversation needs, and the whole cache is allocated at
+ * the start. */
 enum { DEFAULT_CONTEXT = 4096 };
 
 static int talk_with(struct talk *talk, const char *checkpoint)

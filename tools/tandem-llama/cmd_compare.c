@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama compare: how much of a model is lost by a type of weights, a cache or a profile. The
- * text is decoded token by token to the model as it is and to the other way of computing it; after
- * each token the two distributions of the next one are compared (Kullback-Leibler divergence of the
- * other from the model's own, in nats). */
+ * tandem-llama compare: how much a weight type, a cache type or a profile changes a model's output.
+ * The text is decoded token by token with the original model and with the variant; after each token
+ * the two distributions of the next one are compared (Kullback-Leibler divergence of the variant
+ * from the original, in nats). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tools/tandem-llama/kit.h"
 
 struct compare_options {
-    struct tnd_kit_options kit; /* of the model as it is */
+    struct tnd_kit_options kit; /* of the original model */
     const char *types;
     const char *other_cache;
     const char *other_profile;
@@ -20,9 +20,9 @@ struct compare_options {
 };
 
 struct agreement {
-    double sum, largest; /* of divergences */
-    double log_loss[2];  /* of the text's own next token: as it is, the other */
-    int64_t n, n_same;   /* positions; those where both put the same token first */
+    double sum, largest; /* of the divergences */
+    double log_loss[2];  /* of the text's actual next token: original, variant */
+    int64_t n, n_same;   /* positions, and those with the same most likely token */
 };
 
 static double log_sum_exp(const float *logits, int64_t n)
@@ -38,7 +38,7 @@ static double log_sum_exp(const float *logits, int64_t n)
     return largest + log(sum);
 }
 
-/* `next`: the token that the text goes on with, or -1. */
+/* `next`: the token that follows in the text, or -1. */
 static void compare_logits(const float *own, const float *other, int64_t n, int32_t next,
                            struct agreement *out)
 {
@@ -170,7 +170,7 @@ int tnd_cmd_compare(int argc, char **argv)
     const char *checkpoint = NULL;
     const int result = args_parse(&command, argc, argv, &checkpoint, NULL);
     if (result == ARGS_OK && tnd_ranks_joined() != NULL &&
-        (o.types[0] != '\0' || o.other_profile != NULL)) { /* others follow with one model */
+        (o.types[0] != '\0' || o.other_profile != NULL)) { /* these need the same model */
         return tnd_cli_usage("compare: several ranks compare caches alone (--other-cache); types "
                              "and profiles are for one process, without mpirun");
     }

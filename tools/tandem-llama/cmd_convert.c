@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama convert and synth: GGUF files from other files, and from random numbers. */
+ * tandem-llama convert and synth: write GGUF files from other files, or with random weights. */
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 struct progress {
     double begin;
-    double shown; /* when the bar was drawn last */
+    double shown; /* time of the last update of the bar */
     bool is_drawn;
 };
 
@@ -30,7 +30,7 @@ static void on_stop(int signal_number)
     stopped_by = signal_number;
 }
 
-/* The first signal ends the writing in order, so that nothing is left behind; the second one ends
+/* The first signal stops writing cleanly, so that no temporary file is left; the second one kills
  * the process. */
 static void catch_stops(void)
 {
@@ -78,7 +78,7 @@ static int count_type(const tandem_source *source, enum tandem_type type)
     return n;
 }
 
-/* A value behind the architecture's name; `otherwise` where there is none. */
+/* The value of a key ARCHITECTURE.NAME; `otherwise` without one. */
 static int64_t value_of(const tandem_source *source, const char *architecture, const char *name,
                         int64_t otherwise)
 {
@@ -89,7 +89,7 @@ static int64_t value_of(const tandem_source *source, const char *architecture, c
     return value;
 }
 
-/* Says what llama.cpp computes otherwise, since it passes over keys (src/llama-model.cpp of
+/* Notes where llama.cpp will compute something else, since it ignores keys (src/llama-model.cpp of
  * ggml-org/llama.cpp): windows of these architectures, how experts are weighted, other activations
  * than silu. */
 static void note_passed_over(const tandem_source *source, const struct tandem_hparams *h)
@@ -116,8 +116,8 @@ static void note_passed_over(const tandem_source *source, const struct tandem_hp
     }
 }
 
-/* What becomes of the matrices. A name that is a type is one type for all; --mix takes the mix of
- * that name. */
+/* Options for the matrices' types. `type` may name one type for all, or a mix; --mix accepts only
+ * mixes. */
 struct wanted {
     const char *type, *mix, *importance;
 };
@@ -130,7 +130,7 @@ static int save(const tandem_source *source, const char *path, const struct want
     struct tandem_error error = {.text = ""};
     struct progress progress = {.begin = tnd_cli_seconds()};
     tandem_source *again = NULL;
-    struct tandem_hparams hparams; /* what nobody could compute is not written */
+    struct tandem_hparams hparams; /* refuses a model that nothing could run */
     if (tandem_source_hparams(source, &hparams, &error) != TANDEM_OK) {
         return tnd_cli_fail(&error);
     }
@@ -159,11 +159,11 @@ static int save(const tandem_source *source, const char *path, const struct want
     if (progress.is_drawn) {
         tnd_terminal_control("\r\033[K");
     }
-    if (status == TANDEM_E_CANCELLED) { /* ends as whoever sent the signal expects */
+    if (status == TANDEM_E_CANCELLED) { /* exits as the sender of the signal expects */
         tnd_cli_fail(&error);
         raise(stopped_by);
     }
-    if (status == TANDEM_OK) { /* what was written can be read */
+    if (status == TANDEM_OK) { /* checks that the written file can be read */
         status = tandem_source_open(path, &again, &error);
     }
     if (status != TANDEM_OK) {
@@ -182,7 +182,7 @@ static int save(const tandem_source *source, const char *path, const struct want
 
 /* ---- packed weights ---- */
 
-/* The name of the file of packed weights beside a model. False: it is too long. */
+/* Name of the file of packed weights beside a model. False: too long. */
 static bool name_packed(const char *model, char *out, size_t bytes)
 {
     const int n = snprintf(out, bytes, "%s.packed", model);
@@ -205,7 +205,7 @@ static enum tandem_status pack_into_file(struct tnd_kit *kit, const char *model,
     return tnd_pack_option_pack(true, kit->session, kit->runtime, error);
 }
 
-/* Whether a file begins as those of packed weights do (docs/formats.md). */
+/* Whether a file has the magic of packed weights (docs/formats.md). */
 static bool is_packed_file(const char *path)
 {
     char magic[7] = "";
@@ -225,7 +225,7 @@ static int save_packed(const char *model, const char *packed, int64_t threads)
     struct stat facts;
     const double begin = tnd_cli_seconds();
     int code = 1;
-    if (is_packed_file(packed)) { /* -y was given; foreign files stay */
+    if (is_packed_file(packed)) { /* -y was given, but other kinds of files are kept */
         (void)remove(packed);
     }
     if (pack_into_file(&kit, model, threads, &error) != TANDEM_OK) {
@@ -244,8 +244,8 @@ static int save_packed(const char *model, const char *packed, int64_t threads)
     return code;
 }
 
-/* Takes the tokenizer of the folder, or the one that is named, along. Only the latter has to be
- * there and to fit. */
+/* Copies the tokenizer of the folder, or the one named by the option. Only the latter must exist
+ * and fit. */
 static enum tandem_status take_tokenizer(tandem_source *source, const char *input,
                                          const char *tokenizer, struct tandem_error *error)
 {
@@ -270,8 +270,8 @@ static enum tandem_status take_tokenizer(tandem_source *source, const char *inpu
     return status;
 }
 
-/* A checkpoint becomes a model of ours, so it has to be one that we know; GGUF files pass as they
- * are. */
+/* A checkpoint is converted for this library, so its architecture must be supported; GGUF files are
+ * copied as they are. */
 static enum tandem_status check_model(const tandem_source *source, struct tandem_error *error)
 {
     tandem_model *model = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama demo: what planning is worth. One synthetic model by what other programs do, by the
- * CPU kernels alone, without a table and by the plan, measured in turns, so that whatever else the
- * machine does meets all of them alike. */
+ * tandem-llama demo: the gain by planning. One synthetic model is run as other programs would, with
+ * only the CPU kernels, without a table and by the plan, in turns, so that disturbances affect all
+ * alike. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "tools/tandem-llama/speed.h"
 #include "tools/say.h"
 
-/* Baselines first, then these two. */
+/* Baselines first, then rule and plan. */
 enum { MAX_CANDIDATES = TND_BASELINES_MAX + 2 };
 
 struct cell {
@@ -27,10 +27,10 @@ static const struct cell cells[] = {{8, 0.15}, {32, 0.2}, {128, 0.4}, {0, 0.25}}
 #define MAX_ROUNDS     9
 /* unless they take much longer than the budget */
 #define MIN_ROUNDS     3
-/* where it is not clear who is faster: rounds in all, and time as a multiple of the budget */
+/* limits for close comparisons: total rounds, and time as a multiple of the budget */
 #define MOST_ROUNDS    48
 #define MOST_BUDGETS   3.0
-#define SURE_ROUNDS    9 /* after n rounds, fewer than these, a lead below 1 / n may be chance */
+#define SURE_ROUNDS    9 /* before this many rounds, a lead below 1 / n may be chance */
 
 struct demo {
     bool quick;
@@ -42,7 +42,7 @@ struct demo {
     tandem_runtime *planned;
     struct tnd_baselines baselines;
     struct tnd_baseline candidates[MAX_CANDIDATES];
-    int n_candidates; /* the last but one: the rule; the last: the plan */
+    int n_candidates; /* last but one: the rule; last: the plan */
     tandem_session *session;
     struct tnd_speed speeds[CELLS][MAX_CANDIDATES];
 };
@@ -98,7 +98,7 @@ static enum tandem_status measure_once(struct demo *demo, int cell, int candidat
     const int64_t vocabulary = tandem_model_hparams(demo->model)->vocabulary;
     struct tnd_speed *speed = is_counted ? &demo->speeds[cell][candidate] : NULL;
     const int64_t m = cells[cell].prompt > 0 ? cells[cell].prompt : 1;
-    if (candidate == demo->n_candidates - 1) { /* its choices are kept, as in a program */
+    if (candidate == demo->n_candidates - 1) { /* keeps its choices, as a program does */
         tandem_session_set_runtime(demo->session, demo->planned);
     } else {
         CLI_TRY(tnd_baseline_use(&demo->candidates[candidate], demo->session, m, error));
@@ -110,7 +110,7 @@ static enum tandem_status measure_once(struct demo *demo, int cell, int candidat
                                 is_counted ? GENERATED : 1, speed, error);
 }
 
-/* The least gain of the plan over the candidates first .. end-1. */
+/* The plan's least gain over the candidates first .. end-1. */
 static struct tnd_speed_ratio gain_over(const struct demo *demo, int cell, int first, int end)
 {
     const struct tnd_speed *speeds = demo->speeds[cell];
@@ -123,15 +123,15 @@ static struct tnd_speed_ratio gain_over(const struct demo *demo, int cell, int f
     return least;
 }
 
-/* Whether more rounds would tell who is faster. */
+/* Whether more rounds could decide which one is faster. */
 static bool is_open(const struct tnd_speed_ratio *gain)
 {
     const double margin = gain->n < SURE_ROUNDS ? 1.0 / fmax(gain->n, 1) : 0.0;
     return gain->low < 1.0 + margin && gain->high > 1.0 - margin;
 }
 
-/* Rounds over all candidates, and then over the plan and the baselines that it neither leads nor
- * follows clearly. Each round begins with another candidate. */
+/* Rounds over all candidates, then only over the plan and the baselines without a clear difference
+ * from it. Each round begins with another candidate. */
 static enum tandem_status measure_round(struct demo *demo, int cell, int round, bool is_extra,
                                         struct tandem_error *error)
 {
@@ -179,7 +179,7 @@ static enum tandem_status measure_cell(struct demo *demo, int cell, struct tande
 
 static enum tandem_status measure(struct demo *demo, struct tandem_error *error)
 {
-    for (int i = 0; i < demo->n_candidates; i++) { /* threads, caches, page faults */
+    for (int i = 0; i < demo->n_candidates; i++) { /* warms up threads, caches, page faults */
         CLI_TRY(measure_once(demo, 0, i, false, error));
     }
     for (int cell = 0; cell < CELLS; cell++) {
@@ -235,7 +235,7 @@ static int find(const struct demo *demo, const char *name)
     return i;
 }
 
-/* What the tuned plan does for each cell. */
+/* Prints the tuned plan for each cell. */
 static enum tandem_status print_plans(struct demo *demo, struct tandem_error *error)
 {
     tandem_session_set_runtime(demo->session, demo->planned);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama embed: vectors of texts, one a line; or how well each answers a query: the score of
- * a reranker, or the cosine of the vectors' angle. */
+ * tandem-llama embed: embeddings of texts, one per line; or how well each one answers a query: the
+ * score of a reranker, or the cosine similarity of the embeddings. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct embed {
     bool is_ranked;
     float *query_vector; /* {n}, of length 1 */
     int32_t *ids;
-    int64_t n; /* numbers of a text */
+    int64_t n; /* values per text */
 };
 
 static enum tandem_status no_memory(size_t n, struct tandem_error *error)
@@ -26,7 +26,7 @@ static enum tandem_status no_memory(size_t n, struct tandem_error *error)
     return error->status = TANDEM_E_MEMORY;
 }
 
-/* Ids of a text as the tokenizer's file wants it, or of the query and a text. */
+/* Encodes a text as the tokenizer's file prescribes, or the query and a text. */
 static enum tandem_status encode(struct embed *e, const char *text, size_t n, size_t *out_n,
                                  size_t *out_second, struct tandem_error *error)
 {
@@ -42,7 +42,7 @@ static enum tandem_status encode(struct embed *e, const char *text, size_t n, si
     return tnd_encoded(tokenizer, e->is_ranked ? &both : &one, &e->ids, out_n, out_second, error);
 }
 
-/* The vector of a text, or its scores; borrowed until the next one. */
+/* The embedding of a text, or its scores; borrowed until the next call. */
 static enum tandem_status compute(struct embed *e, const char *text, size_t n, const float **out,
                                   struct tandem_error *error)
 {

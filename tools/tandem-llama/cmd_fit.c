@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama fit: which weights of a model should live in the memory of which device, and what
- * that brings, by a timing table of any machine. Nothing is computed. */
+ * tandem-llama fit: which weights of a model should live in the memory of which device, and how
+ * fast that is, by a timing table of any machine. Computes nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ enum { MOST_THREADS = 1024, MOST_LISTED = 16 };
 struct request {
     const char *model, *type, *table, *memory, *objective, *cache, *machines, *divide, *experts;
     int64_t threads, context, prompt, texts;
-    double skew; /* of the use of experts; below 0: not told */
+    double skew; /* exponent of the experts' use; below 0: not given */
     bool json;
 };
 
@@ -32,7 +32,7 @@ struct fit {
     bool is_cache_planned;
     char table_path[4096];
     tandem_table *table;
-    struct tnd_registry *registry; /* stand-ins for what the table knows */
+    struct tnd_registry *registry; /* stubs for the table's backends */
     tandem_source *source;
     struct tnd_fit_weights weights;
     struct tnd_fit_options options;
@@ -83,7 +83,7 @@ static enum tandem_status open_table(struct fit *fit, struct tandem_error *error
     return tnd_stub_backends_open(fit->table, fit->options.n_threads, &fit->registry, error);
 }
 
-/* Memory of the n-th device of this machine that is used by default; 0: there is none. */
+/* Memory of this machine's n-th default device; 0: there is none. */
 static int64_t memory_here(int n)
 {
     struct tandem_device_info devices[MOST_LISTED];
@@ -128,7 +128,7 @@ static enum tandem_status find_devices(struct fit *fit, struct tandem_error *err
     return TANDEM_OK;
 }
 
-/* The model and what is asked about it; no table yet. */
+/* Opens the model and parses the request; not the table. */
 static enum tandem_status open_model(struct fit *fit, struct tandem_error *error)
 {
     const struct request *r = fit->request;
@@ -188,11 +188,11 @@ static void time_placement(const struct fit *fit, const struct tnd_fit_problem *
     }
 }
 
-/* Layers on devices from end to end. */
+/* Number of layers that are entirely on devices. */
 static int count_whole_layers(const struct fit *fit, const uint8_t *sides)
 {
     int n = 0;
-    int32_t broken = -1; /* a layer of which a part is in host memory */
+    int32_t broken = -1; /* a layer that is partly in host memory */
     for (int g = 0; g < fit->priced.n_groups; g++) {
         const struct tnd_fit_group *group = &fit->priced.groups[g];
         const bool is_inside = group->layer >= 0 && group->layer < fit->priced.n_layers;
@@ -239,7 +239,7 @@ static enum tandem_status find_placements(struct fit *fit, struct fit_result *re
     return TANDEM_OK;
 }
 
-/* What a larger first device would bring: a GiB more, then each step twice the one before, until
+/* Finds the gain of a larger first device: one GiB more, then doubling the increment until
  * everything fits. */
 static enum tandem_status find_more(struct fit *fit, struct fit_result *result,
                                     struct tandem_error *error)
@@ -291,8 +291,8 @@ static enum tandem_status price_again(struct fit *fit, enum tandem_type type,
     return find_placements(fit, result, error);
 }
 
-/* After F16: Q8_0, where it saves a tenth of the time, as sessions choose (llama/cache_choice.c);
- * devices hold more weights then. */
+/* Tries Q8_0 after F16 and keeps it if it saves a tenth of the time, as sessions do
+ * (llama/cache_choice.c): devices then hold more weights. */
 static enum tandem_status plan_cache(struct fit *fit, struct fit_result *result,
                                      struct tandem_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama imatrix: which columns of a model's matrices matter, from a text. */
+ * tandem-llama imatrix: measures from a text which columns of a model's matrices matter. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +15,11 @@
 struct request {
     struct tnd_kit kit;
     const char *text_path, *path;
-    int64_t chunk, most; /* tokens of a chunk; chunks, 0: all */
+    int64_t chunk, most; /* tokens per chunk; number of chunks, 0: all */
 };
 
-/* The tokens of the text, and whether the first one is put ahead of each text. */
+/* Reads the tokens of the text; `out_begins`: whether each chunk is preceded by the beginning
+ * token. */
 static enum tandem_status read_tokens(const struct request *r, int32_t **out, int64_t *out_n,
                                       bool *out_begins, struct tandem_error *error)
 {
@@ -35,7 +36,7 @@ static enum tandem_status read_tokens(const struct request *r, int32_t **out, in
     return status;
 }
 
-/* Chunks are texts of their own; the rest at the end is left out, as llama-imatrix does. */
+/* Each chunk is a text of its own; a shorter rest is dropped, as by llama-imatrix. */
 static enum tandem_status decode(struct request *r, int32_t *tokens, int64_t n, bool begins,
                                  int64_t *out_chunks, struct tandem_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama inspect: what is in a model file, as a table. */
+ * tandem-llama inspect: prints the contents of a model file as a table. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define SHOWN_BYTES 60 /* of a text */
 #define SHOWN_ITEMS 4  /* of a list */
 
-/* Prints a text in one line. */
+/* Prints a text on one line. */
 static void print_text(const char *text, size_t n)
 {
     const size_t shown = n < SHOWN_BYTES ? n : SHOWN_BYTES;
@@ -76,7 +76,7 @@ static void print_values(const tandem_source *source)
     }
 }
 
-/* Extents as ne: the fastest first. */
+/* Extents in the order of ne: the fastest first. */
 static void shape_text(const struct tandem_source_tensor *tensor, char out[96])
 {
     snprintf(out, 96, "1");
@@ -136,7 +136,8 @@ static void print_role(const tandem_tokenizer *tokenizer, const char *role, int3
     printf(adds ? ", added" : ", not added");
 }
 
-/* The tokens around a text, which the file may leave to the kind of its tokenizer. */
+/* Prints the special tokens around a text, which may depend on the kind of tokenizer instead of the
+ * file. */
 static void print_tokenizer(const tandem_source *source, const char *path)
 {
     tandem_tokenizer *tokenizer = NULL;
@@ -163,7 +164,7 @@ static void print_tokenizer(const tandem_source *source, const char *path)
     tandem_tokenizer_close(tokenizer);
 }
 
-/* Whether run would take it, by the same check. */
+/* Whether the model can be run, by the same check as `run`. */
 static void print_verdict(const tandem_source *source)
 {
     struct tandem_hparams h;
@@ -179,7 +180,7 @@ static void print_verdict(const tandem_source *source)
     }
 }
 
-/* Reads all weights. */
+/* Prints the model's identity; reads all weights. */
 static enum tandem_status print_identity(const tandem_source *source, struct tandem_error *error)
 {
     uint64_t identity = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * tandem-llama bench: tokens per second of prompts ("pp512") and of generation ("tg128"), each test
- * measured some times after one round that is not counted; mean and deviation, and how the matrix
- * products are planned. */
+ * repeated after one warm-up round; mean and deviation, and how the matrix products are planned. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +38,7 @@ struct bench_options {
     bool never_slower;
 };
 
-/* One line of the result. */
+/* One row of the result. */
 struct test {
     bool is_prompt;
     int64_t n;
@@ -57,19 +56,19 @@ struct bench {
     tandem_model *model;
     tandem_runtime *runtime;
     tandem_session *session;
-    tandem_sampler *sampler; /* of several ranks; NULL: nobody chooses */
+    tandem_sampler *sampler; /* with several ranks; NULL: no token is chosen */
     struct test tests[MAX_TESTS];
     int n_tests;
-    struct tnd_thread_compare against; /* what the session's plans are changed by */
+    struct tnd_thread_compare against; /* modifies the session's plans */
     struct tnd_baselines baselines;
-    int64_t context; /* tokens of the longest test, with those ahead of it */
-    double gib;      /* of all weights */
-    double millions; /* of weights */
+    int64_t context; /* of the longest test, including earlier tokens */
+    double gib;      /* size of all weights */
+    double millions; /* number of weights */
 };
 
 /* ---- tests ---- */
 
-/* Adds a test for each number but 0. False after a message. */
+/* Adds a test for each number but 0. False after printing an error. */
 static bool add_tests(struct bench *bench, const struct args_ints *list, bool is_prompt)
 {
     for (int i = 0; i < list->n; i++) {
@@ -106,7 +105,7 @@ static enum tandem_status open_session(struct bench *bench, struct tandem_error 
                                   &bench->session, error));
     if (options.communicator == NULL) {
         tnd_cli_place(bench->session, bench->runtime);
-    } else { /* ranks send what the likeliest token takes, as `run` does */
+    } else { /* with ranks, sends only what choosing the most likely token needs, as `run` does */
         const struct tandem_sampler_options greedy = {
             .size = sizeof(greedy), .vocabulary = tandem_model_hparams(bench->model)->vocabulary};
         CLI_TRY(tandem_sampler_new(&greedy, &bench->sampler, error));
@@ -186,7 +185,7 @@ static enum tandem_status count_steps(struct bench *bench, struct test *test,
     return status;
 }
 
-/* What the plan is compared with: one sample of each, or without `is_counted` none. */
+/* Measures what the plan is compared with: one sample each; only warms up without `is_counted`. */
 static enum tandem_status measure_others(struct bench *bench, struct test *test, bool is_counted,
                                          struct tandem_error *error)
 {
@@ -305,7 +304,7 @@ static void print_comparison(const struct bench *bench)
     }
 }
 
-/* The gain is told against the best of them: each may be bad at something. */
+/* The gain is relative to the best of them, since each may be bad at something. */
 static void print_baselines(const struct bench *bench)
 {
     printf("\nwhat other programs do, in turns with the plan\n");
@@ -332,7 +331,7 @@ static void print_baselines(const struct bench *bench)
     }
 }
 
-/* A field of CSV: in quotation marks, those inside twice (RFC 4180). */
+/* Prints a quoted CSV field; quotes in it are doubled (RFC 4180). */
 static void print_csv_text(const char *text)
 {
     putchar('"');
@@ -368,7 +367,7 @@ static void print_csv(const struct bench *bench, const struct tandem_runtime_inf
     }
 }
 
-/* A string of JSON; what stands in it is ours or a file's name. */
+/* Prints a JSON string; its contents are ours or a file's name. */
 static void print_json_text(const char *text)
 {
     putchar('"');
@@ -443,7 +442,7 @@ static int run(struct bench *bench, const char *checkpoint)
     return status == TANDEM_OK ? 0 : tnd_cli_fail(&error);
 }
 
-/* False after a message. */
+/* False after printing an error. */
 static bool check_options(struct bench *bench, const char *checkpoint)
 {
     struct bench_options *o = &bench->options;
@@ -485,7 +484,7 @@ static bool check_options(struct bench *bench, const char *checkpoint)
 
 int tnd_cmd_bench(int argc, char **argv)
 {
-    static struct bench bench; /* its samples are too many for the stack of some */
+    static struct bench bench; /* static: its samples are too large for some stacks */
     bench = (struct bench){.options = {.prompts = {2, {128, 512}},
                                        .gens = {2, {32, 128}},
                                        .texts = 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama run: text goes to stdout as it comes, everything else to stderr. Steps are counted
- * as llama2.c counts them: one a position, the beginning token at position 0. */
+ * tandem-llama run: text goes to stdout while it is generated, everything else to stderr. Steps are
+ * counted as in llama2.c: one per position, the beginning token at position 0. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,27 +10,28 @@
 #include "tools/report/encoded.h"
 #include "tools/say.h"
 
-/* A run; its kit has the objects. */
+/* A run; its kit owns the objects. */
 struct run {
     struct tnd_kit kit;
     const char *text; /* "-": standard input */
-    const char *file; /* that has the text, or NULL */
-    char *read;       /* the text, where it was read from one of them */
+    const char *file; /* file with the text, or NULL */
+    char *read;       /* the text, if it was read from a file or standard input */
     size_t n_bytes;
     int64_t steps;
     int64_t batch;
-    int32_t *prompt; /* ids, the beginning token first if the tokenizer wants one */
+    int32_t *prompt; /* ids, beginning with the beginning token if the tokenizer wants one */
     int64_t n_prompt;
-    int64_t n_decoded; /* of them, as far as the steps go */
+    int64_t n_decoded; /* number of ids, up to the number of steps */
     double prompt_seconds;
     double generation_seconds;
     struct tnd_op_times times;
 };
 
-enum { PROMPT_BYTES_MAX = 64 << 20 }; /* more is no prompt: no context holds this many tokens */
+enum { PROMPT_BYTES_MAX = 64 << 20 }; /* no context holds the tokens of more */
 
-/* Makes `text` the prompt's own bytes, where they come from standard input or a file. Editors and
- * echo end a text with a line end, which a model takes for the end of a line: one is dropped. */
+/* Sets `text` to the prompt's bytes, reading standard input or a file if necessary. Drops one
+ * newline at the end, which editors and echo add and which a model would take for part of the
+ * text. */
 static enum tandem_status read_prompt(struct run *run, struct tandem_error *error)
 {
     const char *path = run->file != NULL ? run->file : run->text;
@@ -50,7 +51,7 @@ static enum tandem_status read_prompt(struct run *run, struct tandem_error *erro
 static enum tandem_status encode_prompt(struct run *run, struct tandem_error *error)
 {
     const tandem_tokenizer *tokenizer = run->kit.tokenizer;
-    /* an empty prompt begins with the beginning token in any case */
+    /* an empty prompt always begins with the beginning token */
     const bool add_bos = tandem_tokenizer_adds_bos(tokenizer) || run->n_bytes == 0;
     const struct tandem_encode_options how = {.size = sizeof(how), .add_bos = add_bos};
     const struct tnd_encoded_text text = {.text = run->text, .n = run->n_bytes, .options = &how};
@@ -84,12 +85,12 @@ static enum tandem_status generate(struct run *run, struct tandem_error *error)
                 (long long)run->n_prompt, (long long)run->n_decoded);
     }
     begin = tnd_cli_seconds();
-    while (status == TANDEM_OK && more && !ferror(stdout)) { /* nobody reads: stop */
+    while (status == TANDEM_OK && more && !ferror(stdout)) { /* stops when stdout is closed */
         status = tandem_generator_next(generator, text, sizeof(text), &n, &more, error);
         if (status == TANDEM_OK) {
             tnd_kit_print_text(text, n);
         }
-        if (tandem_session_position(kit->session, 0) > run->n_decoded) { /* one plan of each kind */
+        if (tandem_session_position(kit->session, 0) > run->n_decoded) { /* one of each kind */
             tandem_session_print_plans(kit->session, NULL, NULL);
         }
     }
@@ -98,7 +99,7 @@ static enum tandem_status generate(struct run *run, struct tandem_error *error)
     return status;
 }
 
-/* ---- times of operations: where a device measures them (profile=on) ---- */
+/* ---- times of operations: for devices that measure them (profile=on) ---- */
 
 static bool wants_times(const struct run *run)
 {
@@ -118,7 +119,7 @@ static void print_timing(const struct run *run)
     }
 }
 
-/* Without a table the runtime has said so; which command makes one for this model we say. */
+/* The runtime has logged that there is no table; prints which command makes one for this model. */
 static void say_table(const struct run *run)
 {
     char arguments[512];

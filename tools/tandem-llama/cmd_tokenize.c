@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama tokenize: text to ids, or back; one text or many. */
+ * tandem-llama tokenize: text to ids, or ids to text; one text or many. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static int tokenize(const tandem_tokenizer *tokenizer, const struct tokenize_opt
     return status == TANDEM_OK ? 0 : tnd_cli_fail(&error);
 }
 
-/* Writes what the stream has for one id (-1: what still waits). */
+/* Writes the text that an id completes (-1: the rest). */
 static void write_token(struct tandem_token_stream *stream, int32_t id)
 {
     char out[8192];
@@ -83,7 +83,8 @@ static int detokenize(const tandem_tokenizer *tokenizer, const struct tokenize_o
     return 0;
 }
 
-/* The whole text, or each of its parts: lines of ids, texts that end with a zero byte. */
+/* Processes the whole text, or each part of it: lines of ids, or texts that end with a zero
+ * byte. */
 static int work(const tandem_tokenizer *tokenizer, const struct tokenize_options *options,
                 char *text, size_t n)
 {
@@ -96,7 +97,7 @@ static int work(const tandem_tokenizer *tokenizer, const struct tokenize_options
     do {
         const char *found = options->many ? memchr(text + at, end, n - at) : NULL;
         const size_t length = found == NULL ? n - at : (size_t)(found - (text + at));
-        text[at + length] = '\0'; /* (there is room: reading stops before the end) */
+        text[at + length] = '\0'; /* (in bounds: reading stops one byte early) */
         code = options->detokenize ? detokenize(tokenizer, options, text + at)
                                    : tokenize(tokenizer, options, text + at, length);
         at += length + 1;

@@ -8,7 +8,7 @@
 #include "tandem/backend.h"
 #include "tandem/version.h"
 
-/* INIT runs on one thread, node after node. */
+/* INIT runs on one thread, one node after the other. */
 static struct {
     struct tnd_importance_sums *sums;
     int n, capacity;
@@ -37,7 +37,7 @@ static struct tnd_importance_sums *add_matrix(const tandem_tensor *w)
                                      .squares = calloc((size_t)(ne[0] * matrices), sizeof(double)),
                                      .tokens = calloc((size_t)matrices, sizeof(int64_t))};
     if (sums->name == NULL || sums->squares == NULL || sums->tokens == NULL) {
-        return NULL; /* the program ends soon */
+        return NULL; /* freed when the program ends */
     }
     collected.n++;
     return sums;
@@ -63,7 +63,7 @@ static void add_row(struct tnd_importance_sums *sums, int64_t matrix, const void
     ((int64_t *)sums->tokens)[matrix]++;
 }
 
-/* The activations of one expert after the other: slot u of token t meets expert ids[u, t]. */
+/* Adds the activations expert by expert: slot u of token t goes to expert ids[u, t]. */
 static void add_experts(const tandem_tensor *node, struct tnd_importance_sums *sums)
 {
     const tandem_tensor *x = tandem_tensor_src(node, 1);
@@ -122,7 +122,8 @@ static bool profile(int i, enum tandem_type type, struct tandem_backend_profile 
     return i == 0;
 }
 
-/* The output sees the last tokens alone, and keys are no weights. */
+/* Leaves out the output matrix, which sees only the last tokens, and products with keys, which are
+ * not weights. */
 static enum tandem_status supports(tandem_backend *backend, const tandem_tensor *node,
                                    uint32_t task, struct tandem_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Every machine of the list is priced by its own table. */
+ * Prices every machine of a list by its own table. */
 #include "tools/tandem-llama/fit_machines.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "tools/say.h"
 #include "tune/place.h"
 
-/* A path as the list has it: beside the list, unless it begins with '/'. */
+/* Path of a table in the list: relative to the list's folder, unless it begins with '/'. */
 static void path_beside(const char *list, const char *table, char *out, size_t n)
 {
     const char *slash = strrchr(list, '/');
@@ -23,7 +23,7 @@ static void path_beside(const char *list, const char *table, char *out, size_t n
     snprintf(out, n, "%.*s%s", folder, list, table);
 }
 
-/* What all machines are priced for. */
+/* What the machines are priced for. */
 struct pricing {
     const char *path;
     const struct tnd_fit_weights *weights;
@@ -85,7 +85,7 @@ static enum tandem_status price_machine(const struct pricing *p, const struct tn
     return status;
 }
 
-/* A machine whose table has no times for the model takes no part, unless it is the only one. */
+/* A machine whose table has no times for the model is left out, unless it is the only one. */
 static enum tandem_status price_all(const struct pricing *p, const struct tnd_machines *machines,
                                     struct tnd_cluster *cluster, struct tandem_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What `fit` has found, as text for people and as JSON. */
+ * Printing the results of `fit`, as text and as JSON. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "tools/tandem-llama/fit_result.h"
 
 #define GIB        (1024.0 * 1024.0 * 1024.0)
-#define MOST_RANGE 48 /* characters of a list of layers */
-#define BAR        30 /* characters of the longest bar */
+#define MOST_RANGE 48 /* characters in a list of layers */
+#define BAR        30 /* characters in the longest bar */
 
 static double speed(const struct fit_result *r, enum tnd_fit_phase phase, double us)
 {
@@ -25,7 +25,7 @@ static const char *side_name(const struct fit_result *r, int side)
 
 struct share {
     int n_groups;
-    int64_t n_experts; /* of layers whose experts are apart */
+    int64_t n_experts; /* hot experts of layers whose experts are split */
     int64_t bytes, cache_bytes;
     char layers[MOST_RANGE + 8]; /* "0-11, 40-47" */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Opening what run and chat need. */
+ * Opening the objects of run and chat. */
 #include "tools/tandem-llama/kit.h"
 #include "tools/terminal.h"
 #include "tools/say.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { EMBED_CONTEXT = 4096 }; /* of decoders, whose cache is taken at once */
+enum { EMBED_CONTEXT = 4096 }; /* for decoders, whose cache is allocated at the start */
 
 enum tandem_status tnd_kit_open_tokenizer(struct tnd_kit *kit, const char *checkpoint,
                                           struct tandem_error *error)
@@ -126,16 +126,15 @@ bool tnd_kit_say_table(const tandem_runtime *runtime)
     return false;
 }
 
-/* The most that has been resident at once, in bytes; 0 when the system does not say. */
+/* Peak resident memory in bytes; 0 when unknown. */
 static double resident_bytes(void)
 {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss * 1024.0 : 0.0;
 }
 
-/* What is resident of the mappings that ask for huge pages, and how much of that lies in such
- * pages, in MiB. False where the system has no such list (it is Linux's). A mapping's flags come
- * last in it. */
+/* Resident MiB of the mappings that ask for huge pages, and how much of it is in huge pages. False
+ * if the system has no such list (only Linux does). In the list, a mapping's flags come last. */
 static bool find_huge_pages(double *out_resident, double *out_huge)
 {
     FILE *maps = fopen("/proc/self/smaps", "r");

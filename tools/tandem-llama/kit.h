@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What run and chat open: a model with its tokenizer, a runtime, a session and a sampler, and the
- * options for them. */
+ * The objects of run and chat: a model with its tokenizer, a runtime, a session and a sampler, and
+ * the options for them. */
 #ifndef TANDEM_LLAMA_KIT_H
 #define TANDEM_LLAMA_KIT_H
 
@@ -14,10 +14,10 @@ struct tnd_kit_options {
     const char *tokenizer; /* NULL: that of the model file */
     const char *type;      /* NULL: as in the file */
     const char *cache_type;
-    const char *draft; /* NULL: nothing is drafted */
+    const char *draft; /* NULL: no drafts */
     struct tnd_cli_runtime runtime;
     struct tnd_ranks_options ranks;
-    int64_t context; /* 0: the model's */
+    int64_t context; /* 0: the model's context */
     enum tandem_pooling pooling;
     bool has_embeddings;
     double temperature;
@@ -26,16 +26,16 @@ struct tnd_kit_options {
     double repeat_penalty;
     int64_t top_k;
     int64_t seed;
-    bool keeps_utf8; /* as is the default */
+    bool keeps_utf8; /* on by default */
     bool any_bytes;
     int64_t micro_batches;
     bool is_unfused;
     bool print_plan;
     bool print_stats;
-    struct tnd_op_times *times; /* take what plans predict; NULL: nobody asks */
+    struct tnd_op_times *times; /* receives predicted times; NULL: not wanted */
 };
 
-/** Rows of these options for a struct args_command. */
+/** Entries of these options for a struct args_command. */
 #define TND_KIT_ROWS(o)                                                                            \
     {"t", ARGS_STRING, &(o)->tokenizer, 0, 0, "FILE", "tokenizer; default: the model file's own"}, \
         {"temp",                                                                                   \
@@ -139,28 +139,28 @@ struct tnd_kit {
     tandem_session *session;
     struct tnd_draft_option draft;
     tandem_sampler *sampler;
-    double load_seconds;    /* of model file and weights */
-    double prepare_seconds; /* of packing */
+    double load_seconds;    /* for model file and weights */
+    double prepare_seconds; /* for packing */
 };
 
-/** Opens everything by kit->options. After an error tnd_kit_close is still to be called. */
+/** Opens everything as kit->options say. Call tnd_kit_close after an error, too. */
 enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,
                                 struct tandem_error *error);
-/** The tokenizer alone, once source and model are open. */
+/** Opens only the tokenizer; source and model must be open. */
 enum tandem_status tnd_kit_open_tokenizer(struct tnd_kit *kit, const char *checkpoint,
                                           struct tandem_error *error);
-/** A kit with zeros but for the options is allowed. */
+/** A kit that is zeroed except for its options is allowed. */
 void tnd_kit_close(struct tnd_kit *kit);
 
-/** Says to stderr which timing table is in use. False when there is none: the runtime has logged
- *  why then, and how to make one. */
+/** Prints to stderr which timing table is used. False when there is none: then the runtime has
+ * logged why, and how to make one. */
 bool tnd_kit_say_table(const tandem_runtime *runtime);
-/** Machine, table and memory to stderr. */
+/** Prints machine, table and memory to stderr. */
 void tnd_kit_print_stats(const struct tnd_kit *kit);
-/** "prompt: 12 tokens in 0.1 s, 120 tokens/s" to stderr. */
+/** Prints "prompt: 12 tokens in 0.1 s, 120 tokens/s" to stderr. */
 void tnd_kit_print_speed(const char *what, int64_t n, double seconds);
-/** Prints a part of a text at once. A control character alone, on which a terminal would act, is
- *  left out, as llama2.c does; the bytes of other scripts pass. */
+/** Prints part of a text at once. Drops a single control character, which a terminal would act on,
+ * as llama2.c does; other bytes pass. */
 void tnd_kit_print_text(const char *text, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lines by libedit (its own interface, not the one of readline), or by getline. */
+ * Reading lines with libedit (its own interface, not readline's), or getline. */
 #include "tools/tandem-llama/line.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static const char prompt_text[] = "> ";
 
 struct tnd_line {
     bool is_terminal;
-    char *text; /* of getline */
+    char *text; /* buffer of getline */
     size_t capacity;
 #ifdef TND_HAVE_LIBEDIT
     EditLine *editor; /* NULL: not in use */
@@ -47,12 +47,12 @@ static void open_editor(struct tnd_line *line, const char *history_file)
     history(line->history, &event, H_SETSIZE, HISTORY_LINES);
     history(line->history, &event, H_SETUNIQUE, 1);
     if (history_file != NULL) {
-        history(line->history, &event, H_LOAD, history_file); /* none yet: no matter */
+        history(line->history, &event, H_LOAD, history_file); /* may not exist yet */
     }
     el_set(line->editor, EL_PROMPT, prompt_of);
     el_set(line->editor, EL_EDITOR, "emacs");
     el_set(line->editor, EL_HIST, history, line->history);
-    el_set(line->editor, EL_SIGNAL, 0); /* Ctrl-C is ours */
+    el_set(line->editor, EL_SIGNAL, 0); /* we handle Ctrl-C ourselves */
 }
 
 static void close_editor(struct tnd_line *line)

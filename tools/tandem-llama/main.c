@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama: runs llama-style models. Commands stand in a table, one file each (cmd_*.c). */
+ * tandem-llama: runs llama-style models. The commands are listed in a table, one file each
+ * (cmd_*.c). */
 #include <string.h>
 
 #include "tools/tool_main.h"

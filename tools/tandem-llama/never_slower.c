@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The plan against every fixed choice. They take turns, each round beginning with another one; a
- * ratio is the median over the rounds of the ratio within one round, so that whatever else the
- * machine does meets both sides alike. The largest of many noisy ratios is too large: each that is
- * above the limit is measured again, the two alone, and those rounds decide. */
+ * Compares the plan with every fixed choice. They take turns, each round beginning with another
+ * one; a ratio is the median over the rounds of the ratio within one round, so that disturbances
+ * affect both sides alike. The largest of many noisy ratios is biased upwards, so each one above
+ * the limit is measured again, only the two of them, and those rounds decide. */
 #include "tools/tandem-llama/never_slower.h"
 
 #include <stdio.h>
@@ -23,10 +23,10 @@ enum {
 };
 
 #define ALLOWED       1.02
-#define HOPELESS      1.3  /* times as long as the fastest of two rounds: not run again */
+#define HOPELESS      1.3  /* times the fastest of two rounds: dropped */
 #define HOPELESS_ONCE 2.0  /* the same after one round */
-#define DECIDE_S      40.0 /* for one ratio that is measured again, at most */
-#define FEWEST        9    /* rounds of that */
+#define DECIDE_S      40.0 /* limit for measuring one ratio again, in seconds */
+#define FEWEST        9    /* minimum rounds for that */
 
 static const int64_t prompts[] = {8, 32, 128, 512, 0}; /* 0: generation */
 #define CELLS ((int)(sizeof(prompts) / sizeof(prompts[0])))
@@ -38,11 +38,11 @@ struct contest {
     tandem_session *session;
     tandem_runtime *planned;
     struct tnd_baselines baselines;
-    int n_candidates, n_baselines; /* baselines follow the rule, then profiles */
+    int n_candidates, n_baselines; /* order: rule, baselines, profiles */
     struct tnd_baseline candidates[MAX_CANDIDATES];
     struct tandem_profile_info profiles[32];
-    double ratios[MAX_CANDIDATES];              /* how many times as long as it the plan takes */
-    double seconds[MAX_CANDIDATES][MAX_ROUNDS]; /* of the cell that is measured, a token */
+    double ratios[MAX_CANDIDATES];              /* time of the plan over that of each candidate */
+    double seconds[MAX_CANDIDATES][MAX_ROUNDS]; /* per token, of the current cell */
     int n_rounds[MAX_CANDIDATES];
     bool is_out[MAX_CANDIDATES];
 };
@@ -54,7 +54,7 @@ static void add_candidate(struct contest *contest, const char *name, const char 
         (struct tnd_baseline){name, profile, profile, runtime};
 }
 
-/* The rule, what other programs do, and each profile that is there but for those of devices. */
+/* Adds the rule, the baselines, and each available profile that uses no device. */
 static void add_fixed(struct contest *contest)
 {
     tandem_runtime *runtime = tnd_baselines_runtime(&contest->baselines);
@@ -67,7 +67,7 @@ static void add_fixed(struct contest *contest)
     for (int i = 0; i < n && i < 32 && contest->n_candidates < MAX_CANDIDATES; i++) {
         const char *name = contest->profiles[i].name;
         if (contest->profiles[i].available && !tnd_device_option_has_profile(name) &&
-            strcmp(name, "cpu") != 0) { /* which is a baseline */
+            strcmp(name, "cpu") != 0) { /* it is a baseline */
             add_candidate(contest, name, name, runtime);
         }
     }
@@ -104,7 +104,7 @@ static enum tandem_status run_once(struct contest *contest, int cell, int candid
     const int64_t vocabulary = tandem_model_hparams(contest->model)->vocabulary;
     const int64_t m = prompts[cell];
     struct tnd_speed speed = {.n = 0};
-    if (candidate == PLANNED) { /* its choices are kept, as in a program */
+    if (candidate == PLANNED) { /* keeps its choices, as a program does */
         tandem_session_set_runtime(contest->session, contest->planned);
     } else {
         CLI_TRY(tnd_baseline_use(&contest->candidates[candidate], contest->session, m, error));
@@ -127,7 +127,8 @@ static double fastest_of(const struct contest *contest, int candidate, int n)
     return fastest;
 }
 
-/* Who is hopeless runs no more. One round may have been disturbed. */
+/* Drops candidates that are far behind; after one round, which may have been disturbed, only by a
+ * larger factor. */
 static void drop_slow(struct contest *contest, int n)
 {
     double fastest = fastest_of(contest, PLANNED, n);
@@ -141,7 +142,7 @@ static void drop_slow(struct contest *contest, int n)
     }
 }
 
-/* The median over the rounds and its interval, as tnd_cli_median_between. */
+/* Median of the ratios over the rounds, and its interval, as tnd_cli_median_between. */
 static double ratio_to(const struct contest *contest, int candidate, int n, double *out_low,
                        double *out_high)
 {
@@ -152,8 +153,8 @@ static double ratio_to(const struct contest *contest, int candidate, int n, doub
     return tnd_cli_median_between(ratios, n, out_low, out_high);
 }
 
-/* The plan and one fixed choice alone, in turns, until it is known on which side of the limit the
- * ratio lies. */
+/* Measures only the plan and one fixed choice, in turns, until it is clear on which side of the
+ * limit the ratio lies. */
 static enum tandem_status decide(struct contest *contest, int cell, int candidate,
                                  struct tandem_error *error)
 {
@@ -204,7 +205,7 @@ static enum tandem_status measure_cell(struct contest *contest, int cell,
     return TANDEM_OK;
 }
 
-/* The candidate of first .. end-1 that the plan has the smallest lead over. */
+/* Among first .. end-1, the candidate over which the plan has the smallest lead. */
 static int best_of(const struct contest *contest, int first, int end)
 {
     int best = first;
@@ -214,7 +215,7 @@ static int best_of(const struct contest *contest, int first, int end)
     return best;
 }
 
-/* Returns the ratio to the best fixed choice. */
+/* Prints a cell; returns its ratio to the best fixed choice. */
 static double print_cell(const struct contest *contest, int cell)
 {
     const int best = best_of(contest, RULE, contest->n_candidates);
@@ -255,13 +256,13 @@ static enum tandem_status run(struct contest *contest, double *out_worst,
 
 int tnd_never_slower_run(const struct tnd_never_slower *wanted)
 {
-    static struct contest contest; /* its samples are too many for the stack of some */
+    static struct contest contest; /* static: its samples are too large for some stacks */
     struct tandem_error error = {.text = ""};
     double worst = 0.0;
     contest = (struct contest){.wanted = wanted};
     enum tandem_status status = open_all(&contest, &error);
     if (status == TANDEM_OK && tandem_runtime_table_status(contest.planned, &error) != TANDEM_OK) {
-        status = error.status; /* the rule would be compared with itself */
+        status = error.status; /* without a table, the rule would be compared with itself */
     }
     if (status == TANDEM_OK) {
         status = run(&contest, &worst, &error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Whether the plan is ever slower than a fixed choice: bench --never-slower. */
+ * bench --never-slower: whether the plan is ever slower than a fixed choice. */
 #ifndef TANDEM_LLAMA_NEVER_SLOWER_H
 #define TANDEM_LLAMA_NEVER_SLOWER_H
 
@@ -7,15 +7,15 @@
 
 struct tnd_never_slower {
     const char *shape; /* of the synthetic model */
-    const char *type;  /* of its weights */
+    const char *type;  /* of the synthetic model */
     const char *table; /* NULL: this machine's own */
     int64_t threads;
-    int64_t rounds; /* in which each choice that is not hopeless runs once */
+    int64_t rounds; /* in each of which every remaining choice runs once */
 };
 
-/** Prompts of 8, 32, 128 and 512 tokens and generation, by the plan, by the rule, by the
- *  baselines and by each profile alone, in turns; prints ratios. Returns the exit status: 1 when
- *  the plan takes more than 1.02 times as long as the best fixed choice. */
+/** Measures prompts of 8, 32, 128 and 512 tokens and generation, by the plan, the rule, the
+ * baselines and each profile, in turns; prints ratios. Returns the exit status: 1 when the plan
+ * takes more than 1.02 times as long as the best fixed choice. */
 int tnd_never_slower_run(const struct tnd_never_slower *wanted);
 
 #endif

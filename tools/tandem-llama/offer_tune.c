@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Measuring for a model: mulmat-tune as a process of its own. */
+ * Runs mulmat-tune in a process of its own, for one model. */
 #include "tools/tandem-llama/offer_tune.h"
 #include "tools/say.h"
 
@@ -32,7 +32,7 @@ void tnd_tune_arguments(const tandem_model *model, char *out, size_t capacity)
              (long long)h->vocabulary, (long long)h->dim, tandem_type_name(h->weight_type));
 }
 
-/* mulmat-tune in the folder of this program; its bare name when that is not known. */
+/* Path of mulmat-tune beside this program; the bare name when that is unknown. */
 static void find_program(char *out, size_t capacity)
 {
     char path[PATH_BYTES];
@@ -57,7 +57,7 @@ static bool run(char *const *arguments)
     pid_t process;
     int result = -1;
     posix_spawn_file_actions_init(&actions);
-    /* the table goes to its place by itself; what is printed is for other programs */
+    /* mulmat-tune stores the table itself; its stdout is for other programs */
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     const int failure = posix_spawnp(&process, arguments[0], &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
@@ -66,7 +66,7 @@ static bool run(char *const *arguments)
         return false;
     }
     while (waitpid(process, &result, 0) < 0) {
-        /* interrupted: wait on */
+        /* interrupted: continue waiting */
     }
     return WIFEXITED(result) && WEXITSTATUS(result) == 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Counting the profiles of a plan. */
+ * Counts the profiles of a plan. */
 #include "tools/tandem-llama/plan_summary.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Measuring a session. Which tokens are decoded does not matter for the time. */
+ * Measuring a session. Times do not depend on which tokens are decoded. */
 #include "tools/tandem-llama/speed.h"
 
 #include <math.h>
@@ -20,8 +20,8 @@ static void add_sample(struct tnd_speed *speed, int64_t n, double seconds)
     }
 }
 
-/* Leaves n_past tokens in the session. They are decoded where it has fewer, or has lost some behind
- * a sliding window. */
+/* Leaves exactly n_past tokens in the session. Decodes them if it has fewer, or has dropped some
+ * that a sliding window passed. */
 static enum tandem_status keep_past(tandem_session *session, int64_t vocabulary, int64_t n_past,
                                     struct tandem_error *error)
 {
@@ -68,7 +68,7 @@ enum tandem_status tnd_speed_generation(tandem_session *session, tandem_sampler 
     return status;
 }
 
-/* Batch i of n: every n-th text, at token `at`. */
+/* Batch i of n: every n-th text, with `token`. */
 static enum tandem_status begin_texts(tandem_session *session, int i, int n, int n_texts,
                                       int32_t token, struct tandem_error *error)
 {

@@ -11,7 +11,7 @@ void tnd_thread_compare_adjust(void *user, const tandem_graph *graph, tandem_pla
     for (int i = 0; compare->forced > 0 && i < tandem_plan_node_count(plan); i++) {
         struct tandem_plan_node node = *tandem_plan_node(plan, i);
         node.n_threads = compare->forced;
-        node.reason = TANDEM_REASON_HAND; /* what was predicted holds no more */
+        node.reason = TANDEM_REASON_HAND; /* the prediction no longer applies */
         for (int s = 0; s < TANDEM_STAGES; s++) {
             struct tandem_task_config *config = &node.stage[s];
             if (config->backend == TANDEM_BACKEND_CPU) {

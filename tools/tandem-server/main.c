@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tandem-server: serves texts of a model over HTTP. docs/server.md says what it understands. */
+ * tandem-server: serves a model's texts over HTTP. docs/server.md describes the interface. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "tools/tandem-server/srv_saved.h"
 #include "tools/say.h"
 
-enum { RESTART = 75 }; /* EX_TEMPFAIL: to be tried again */
+enum { RESTART = 75 }; /* EX_TEMPFAIL: try again */
 
 struct options {
     struct srv_settings settings;
@@ -27,8 +27,8 @@ static int fail(const struct tandem_error *error)
     return 1;
 }
 
-/* Signals that end the server come to sigwait: they are held before there are threads, MPI's too,
- * which inherit that. */
+/* Signals that end the server are received with sigwait. They are blocked before any thread exists,
+ * MPI's included, since threads inherit the mask. */
 static void hold_signals(sigset_t *set)
 {
     (void)signal(SIGPIPE, SIG_IGN);
@@ -38,8 +38,8 @@ static void hold_signals(sigset_t *set)
     (void)pthread_sigmask(SIG_BLOCK, set, NULL);
 }
 
-/* A second signal ends the server at once. (Launchers of ranks send several, and kill those who do
- * not end.) */
+/* A second signal ends the server at once. (Launchers of ranks send several, and kill processes
+ * that do not end.) */
 static void wait_for_end(const sigset_t *set)
 {
     int which = 0;
@@ -53,7 +53,7 @@ static void wait_for_end(const sigset_t *set)
     }
 }
 
-/* What there is in the cache, that of requests which were not finished too. */
+/* Saves the texts in the cache, those of unfinished requests too. */
 static void save_texts(const struct options *options, const struct srv_kit *kit)
 {
     struct tandem_error error = {0};
@@ -107,7 +107,7 @@ static int serve(struct options *options, struct srv_kit *kit, const sigset_t *s
     tnd_srv_engine_stop(kit->engine, (double)options->grace);
     tnd_srv_http_stop(http, 5.0);
     if (tnd_srv_engine_is_lost(kit->engine)) {
-        return RESTART; /* a launcher may start all ranks anew */
+        return RESTART; /* a launcher may restart all ranks */
     }
     save_texts(options, kit);
     return is_started ? 0 : fail(&error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Routes that say what the server is and what it does. */
+ * Routes that describe the server and its state. */
 #include "tools/tandem-server/srv_routes.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ void tnd_srv_model(const struct srv_server *server, const struct srv_request *re
     add_model(server, &reply->body);
 }
 
-/* Ranking needs a head that gives a text one number; filling gaps, tokens that mark them. */
+/* Reranking needs a model with a scoring head, infilling one with tokens that mark gaps. */
 void tnd_srv_infill(const struct srv_server *server, const struct srv_request *request,
                     struct srv_reply *reply)
 {

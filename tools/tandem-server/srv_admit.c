@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Which job gets which sequence and cells. A job gets all cells that it can come to need, so that
- * none that runs has to be stopped; texts that nobody uses give way, the least recently used first.
- * What a prompt has in common with a text in the cache is copied, or taken over where the text is
- * nobody's and a part of the prompt. */
+ * Assigns sequences and cells to jobs. A job gets all cells that it may ever need, so that no
+ * running job has to be stopped; cached texts of finished jobs are evicted, the least recently used
+ * first. The common prefix of a prompt and a cached text is copied, or taken over if the text
+ * belongs to no job and is a prefix of the prompt. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/tandem-server/srv_engine_parts.h"
 
-/* Tokens that are worth waiting for while another prompt computes them. */
+/* Common tokens that are worth waiting for while another prompt computes them. */
 enum { WORTH_WAITING = 64 };
 
 static int64_t cells_of(int64_t n)
@@ -23,7 +23,7 @@ static int64_t smaller(int64_t a, int64_t b)
 
 static int64_t in_common(const int32_t *a, int64_t n_a, const struct srv_job *job)
 {
-    const int64_t most = job->params.is_whole ? 0 : job->n_prompt - 1; /* the last one is needed */
+    const int64_t most = job->params.is_whole ? 0 : job->n_prompt - 1; /* for its logits */
     const int64_t n = smaller(n_a, most);
     int64_t i = 0;
     while (i < n && a[i] == job->prompt[i]) {
@@ -47,7 +47,7 @@ static int find_best(const struct srv_engine *engine, const struct srv_job *job,
     return best;
 }
 
-/* Whether a running prompt will soon have more of this one than `n` tokens. */
+/* Whether a running prompt will soon share more tokens with this one than `n`. */
 static bool is_worth_waiting(const struct srv_engine *engine, const struct srv_job *job, int64_t n)
 {
     for (int i = 0; i < engine->n_sequences; i++) {
@@ -62,7 +62,7 @@ static bool is_worth_waiting(const struct srv_engine *engine, const struct srv_j
     return false;
 }
 
-/* An empty sequence, or the least recently used of nobody's; -1: there is none. */
+/* An empty sequence, or the least recently used one without a job; -1: none. */
 static int find_idle(const struct srv_engine *engine, int except)
 {
     int found = -1;
@@ -84,8 +84,8 @@ static void evict(struct srv_engine *engine, int i)
     engine->sequences[i].n = 0;
 }
 
-/* Frees texts until `needed` cells are there beside those of the others; `target` gets them, `keep`
- * stays. False: there are not as many, and nothing was freed. */
+/* Evicts texts until `needed` cells are free for `target`; never evicts `keep`. False, without
+ * evicting any, if that is impossible. */
 static bool make_room(struct srv_engine *engine, int64_t needed, int target, int keep)
 {
     int64_t taken = 0;
@@ -126,7 +126,7 @@ static bool has_sampler(struct srv_engine *engine, struct srv_sequence *s,
                                       engine->options.vocabulary->trie, NULL) == TANDEM_OK;
 }
 
-/* Sequence `target` begins with n tokens of `best`. Returns how many it begins with. */
+/* Makes sequence `target` begin with n tokens of `best`. Returns how many it begins with. */
 static int64_t begin_with(struct srv_engine *engine, int target, int best, int64_t n)
 {
     if (target == best) {
@@ -171,13 +171,13 @@ static void begin_job(struct srv_engine *engine, struct srv_sequence *s, struct 
     engine->work.cached_tokens += n_cached;
 }
 
-/* Whether a text may go on otherwise behind its first n tokens: hardly more is lost. */
+/* Whether a cached text may be overwritten after its first n tokens: little is lost. */
 static bool loses_little(const struct srv_sequence *s, int64_t n)
 {
     return s->n - n < SRV_BLOCK && s->n - n <= n;
 }
 
-/* Gives a job its place. False: it has to wait. */
+/* Assigns a sequence to a job. False: the job has to wait. */
 static bool place(struct srv_engine *engine, struct srv_job *job)
 {
     int64_t n;
@@ -215,7 +215,8 @@ static int count_running(const struct srv_engine *engine)
     return n;
 }
 
-/* Only this thread takes jobs out of the queue, others append: its first one stays. */
+/* The first job of the queue, removed if `take`. Only this thread removes jobs, others append: the
+ * first one stays the first. */
 static struct srv_job *first_of(struct srv_engine *engine, bool take)
 {
     pthread_mutex_lock(&engine->mutex);
@@ -242,7 +243,7 @@ void tnd_srv_admit(struct srv_engine *engine)
             (void)first_of(engine, true);
             n_running++;
         } else if (n_running > 0) {
-            return; /* until one of them ends */
+            return; /* until a running job ends */
         } else {
             (void)first_of(engine, true);
             tnd_srv_job_finish(job, SRV_FAILED, "no memory for the job");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Additions to logits: OpenAI's API reference, "logit_bias", and its guide to parameters: a token
- * that was written c times has frequency_penalty * c less, and presence_penalty less once. */
+ * Additions to logits. OpenAI's API reference, "logit_bias", and its guide to parameters: a token
+ * that was generated c times gets frequency_penalty * c less, and presence_penalty less once. */
 #include "tools/tandem-server/srv_bias.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 static bool add(struct srv_body *body, struct srv_bias *out, int64_t vocabulary, double id,
                 const cJSON *value)
 {
-    const bool is_ban = cJSON_IsFalse(value); /* of llama.cpp's server */
+    const bool is_ban = cJSON_IsFalse(value); /* as in llama.cpp's server */
     if (!(id >= 0 && id < (double)vocabulary) || id != (double)(int32_t)id) {
         return tnd_srv_body_fault(body, "'logit_bias' needs token ids from 0 to %lld",
                                   (long long)vocabulary - 1);
@@ -28,7 +28,7 @@ static bool add(struct srv_body *body, struct srv_bias *out, int64_t vocabulary,
     return true;
 }
 
-/* {"50256": -100} of OpenAI, [[50256, -100], [7, false]] of llama.cpp's server. */
+/* {"50256": -100} as OpenAI, [[50256, -100], [7, false]] as llama.cpp's server. */
 static bool read_rows(struct srv_body *body, int64_t vocabulary, struct srv_bias *out)
 {
     const cJSON *member = tnd_srv_body_member(body, "logit_bias");
@@ -86,7 +86,7 @@ void tnd_srv_bias_free(struct srv_bias *bias)
     *bias = (struct srv_bias){.rows = NULL};
 }
 
-/* Whether a token stands further in front too. */
+/* Whether the token occurs among the first n. */
 static bool was_written(const int32_t *written, int64_t n, int32_t id)
 {
     for (int64_t i = 0; i < n; i++) {

@@ -20,14 +20,14 @@ bool tnd_srv_body_fault(struct srv_body *body, const char *format, ...)
     return false;
 }
 
-/* Whether the bytes at `at` write the character 0, at which C would end a text. */
+/* Whether the bytes at `at` are an escaped NUL character, which would end a C string. */
 static bool is_zero_escape(const char *bytes, size_t n, size_t at)
 {
     return n - at >= 6 && memcmp(bytes + at, "\\u0000", 6) == 0;
 }
 
-/* Valid UTF-8 without zeros; not too deep for a parser that calls itself, and without this many
- * values that they take much more memory than their text. */
+/* Checks for valid UTF-8 without NUL, a nesting depth that a recursive parser can handle, and a
+ * number of values that does not take much more memory than the text. */
 static bool check(struct srv_body *body, const char *bytes, size_t n)
 {
     bool is_string = false;
@@ -120,7 +120,7 @@ bool tnd_srv_body_integer(struct srv_body *body, const char *name, int64_t low, 
         return true;
     }
     const double value = cJSON_IsNumber(item) ? item->valuedouble : (double)NAN;
-    /* doubles hold integers up to 2^53 */
+    /* doubles are exact integers up to 2^53 */
     if (!(value >= (double)low && value <= (double)high && fabs(value) <= 0x1p53) ||
         value != floor(value)) {
         return tnd_srv_body_fault(body, "'%s' must be a whole number from %lld to %lld", name,

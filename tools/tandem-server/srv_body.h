@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The JSON body of a request, which nobody trusts: checked before cJSON sees it, members read with
- * their ranges. The first fault is kept, later ones are not told. */
+ * The untrusted JSON body of a request: checked before cJSON parses it; members are read with their
+ * ranges. The first fault is kept, later ones are dropped. */
 #ifndef TANDEM_SERVER_SRV_BODY_H
 #define TANDEM_SERVER_SRV_BODY_H
 
@@ -11,31 +11,32 @@
 
 struct srv_body {
     cJSON *root;     /* an object */
-    char fault[200]; /* "" as long as all is well */
-    bool is_large;   /* the fault is its size */
+    char fault[200]; /* "" without a fault */
+    bool is_large;   /* the body is too large */
 };
 
 enum {
     SRV_BODY_DEPTH = 32,
-    SRV_BODY_VALUES = 1 << 18 /* cJSON takes 64 bytes for each */
+    SRV_BODY_VALUES = 1 << 18 /* cJSON takes 64 bytes per value */
 };
 
-/** Reads an object of at most `n` bytes. False: `fault` says why. tnd_srv_body_free in any case. */
+/** Parses an object of at most `n` bytes. False: `fault` has the reason. Call tnd_srv_body_free in
+ * any case. */
 bool tnd_srv_body_read(struct srv_body *body, const char *bytes, size_t n);
 void tnd_srv_body_free(struct srv_body *body);
-/** Notes a fault, unless there is one. Returns false. */
+/** Sets the fault, unless there is one. Returns false. */
 bool tnd_srv_body_fault(struct srv_body *body, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/** Members: absent and null leave `out` as it is. False after a fault. */
+/** Members: if absent or null, `out` is unchanged. False after a fault. */
 bool tnd_srv_body_number(struct srv_body *body, const char *name, double low, double high,
                          double *out);
 bool tnd_srv_body_integer(struct srv_body *body, const char *name, int64_t low, int64_t high,
                           int64_t *out);
 bool tnd_srv_body_flag(struct srv_body *body, const char *name, bool *out);
-/** Borrowed from the body; NULL: absent or null. */
+/** A string, borrowed from the body; NULL: absent or null. */
 bool tnd_srv_body_string(struct srv_body *body, const char *name, const char **out);
-/** A member of any type but null; NULL: there is none. */
+/** A member of any type but null; NULL: absent. */
 const cJSON *tnd_srv_body_member(const struct srv_body *body, const char *name);
 
 #endif

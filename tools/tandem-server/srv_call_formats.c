@@ -21,7 +21,7 @@
 
 /* ---- one call ---- */
 
-/* Names that a request can give to functions. */
+/* Whether a request could have a function of this name. */
 static bool is_name(const char *name, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -53,7 +53,7 @@ void tnd_srv_calls_drop(struct srv_answer *answer, int n)
     }
 }
 
-/* The JSON text of a value, parsed; NULL: it is none. */
+/* Parses a JSON value; NULL: it is invalid. */
 static cJSON *parse_value(const char *text, size_t n)
 {
     const char *end = NULL;
@@ -65,7 +65,7 @@ static cJSON *parse_value(const char *text, size_t n)
     return value;
 }
 
-/* Takes over arguments as they were written: an object, or a text that holds one. */
+/* Takes arguments as they were written: an object, or a string that contains one. */
 static bool take_arguments(struct srv_call *call, const char *text, size_t n)
 {
     cJSON *value = parse_value(text, n);
@@ -111,7 +111,7 @@ static bool find_text(const struct srv_cursor *object, const char *name, char *o
     return fits;
 }
 
-/* {"name" or "tool_name":..,"arguments" or "parameters":{..}}, also within {"function":..};
+/* Takes {"name" or "tool_name":..,"arguments" or "parameters":{..}}, also within {"function":..};
  * `object` ends with it. */
 static bool take_object(struct srv_call_reader *r, const struct srv_cursor *object)
 {
@@ -151,7 +151,7 @@ static enum srv_scan read_object(struct srv_call_reader *r)
     return scan != SRV_SCAN_DONE ? scan : take_object(r, &object) ? scan : SRV_SCAN_WRONG;
 }
 
-/* Arguments at the cursor of a function that is known. */
+/* Reads the arguments of a known function at the cursor. */
 static enum srv_scan read_arguments(struct srv_call_reader *r, const char *name, size_t n)
 {
     tnd_srv_skip_blanks(&r->c);
@@ -166,7 +166,7 @@ static enum srv_scan read_arguments(struct srv_call_reader *r, const char *name,
                : SRV_SCAN_WRONG;
 }
 
-/* Moves behind an end mark that models may leave out. */
+/* Moves past an end mark, which models may leave out. */
 static enum srv_scan read_end(struct srv_call_reader *r, const char *mark)
 {
     tnd_srv_skip_blanks(&r->c);
@@ -175,7 +175,7 @@ static enum srv_scan read_end(struct srv_call_reader *r, const char *mark)
                : SRV_SCAN_DONE;
 }
 
-/* The text up to a mark, behind which the cursor moves. */
+/* The text up to a mark; moves past the mark. */
 static bool read_until(struct srv_call_reader *r, const char *mark, struct srv_span *out)
 {
     out->begin = r->c.at;
@@ -187,7 +187,7 @@ static bool read_until(struct srv_call_reader *r, const char *mark, struct srv_s
     return true;
 }
 
-/* ---- formats: the cursor is behind the mark that begins a call ---- */
+/* ---- formats: the cursor is past the mark that begins a call ---- */
 
 static bool is_text(const struct srv_call_reader *r, const char *name, const char *key)
 {
@@ -199,8 +199,8 @@ static bool is_text(const struct srv_call_reader *r, const char *name, const cha
     return cJSON_IsString(type) && strcmp(type->valuestring, "string") == 0;
 }
 
-/* A key and its value as a member of the arguments. Values are JSON where they read as such and
- * the function does not ask for a text. */
+/* Adds a key and its value to the arguments. The value is JSON if it parses as such and the
+ * function's schema does not ask for a string. */
 static bool take_tag(struct srv_call_reader *r, struct srv_call *call, struct srv_span key,
                      struct srv_span value)
 {
@@ -263,7 +263,7 @@ static enum srv_scan read_tags(struct srv_call_reader *r)
     }
 }
 
-/* [{..},{..}], all of it */
+/* [{..},{..}], the whole list */
 static enum srv_scan read_list(struct srv_call_reader *r)
 {
     struct srv_cursor list = r->c;
@@ -293,7 +293,7 @@ static enum srv_scan read_list(struct srv_call_reader *r)
     return scan;
 }
 
-/* A list of objects, or one. */
+/* A list of objects, or one object. */
 static enum srv_scan read_objects(struct srv_call_reader *r)
 {
     tnd_srv_skip_blanks(&r->c);
@@ -306,7 +306,7 @@ static enum srv_scan read_hermes(struct srv_call_reader *r)
     return scan != SRV_SCAN_DONE ? scan : read_end(r, "</tool_call>");
 }
 
-/* The mark of Phi-4-mini is not skipped yet. */
+/* The mark of Phi-4-mini still has to be skipped. */
 static enum srv_scan read_granite(struct srv_call_reader *r)
 {
     if (!tnd_srv_skip(&r->c, "functools") && tnd_srv_may_begin(&r->c, "functools")) {
@@ -316,7 +316,7 @@ static enum srv_scan read_granite(struct srv_call_reader *r)
     return scan != SRV_SCAN_DONE ? scan : read_end(r, "<|/tool_call|>");
 }
 
-/* Command R writes Action: and a block ```json, which is not skipped yet. */
+/* Command R writes Action: and a ```json block, which still have to be skipped. */
 static enum srv_scan read_command(struct srv_call_reader *r)
 {
     const bool is_action = tnd_srv_skip(&r->c, "Action:");
@@ -331,7 +331,7 @@ static enum srv_scan read_command(struct srv_call_reader *r)
     return scan != SRV_SCAN_DONE ? scan : read_end(r, is_action ? "```" : "<|END_ACTION|>");
 }
 
-/* NAME, a block ```json of arguments, </tool_call>; behind <tool_call> */
+/* NAME, a ```json block of arguments, </tool_call>; after <tool_call> */
 static enum srv_scan read_block(struct srv_call_reader *r)
 {
     struct srv_span name;
@@ -346,7 +346,7 @@ static enum srv_scan read_block(struct srv_call_reader *r)
     return scan == SRV_SCAN_DONE ? read_end(r, "</tool_call>") : scan;
 }
 
-/* A list of objects, or blocks. */
+/* A list of objects, or such blocks. */
 static enum srv_scan read_hunyuan(struct srv_call_reader *r)
 {
     enum srv_scan scan;
@@ -418,7 +418,7 @@ static enum srv_scan read_glm(struct srv_call_reader *r)
     }
 }
 
-/* The cursor is at the name, which was found to be one of the request's with an object behind. */
+/* The cursor is at the name, which is known to be one of the request's, followed by an object. */
 static enum srv_scan read_glm4(struct srv_call_reader *r)
 {
     struct srv_span name = {r->c.at, r->c.at};
@@ -456,7 +456,7 @@ static enum srv_scan read_mistral(struct srv_call_reader *r)
     return scan;
 }
 
-/* function<sep>NAME, a block ```json of arguments; or NAME<sep>{..} */
+/* function<sep>NAME, a ```json block of arguments; or NAME<sep>{..} */
 static enum srv_scan read_deepseek(struct srv_call_reader *r)
 {
     struct srv_span kind, name;
@@ -485,7 +485,7 @@ static enum srv_scan read_deepseek(struct srv_call_reader *r)
     return scan == SRV_SCAN_DONE ? read_end(r, DEEPSEEK_CALLS_END) : scan;
 }
 
-/* functions.NAME:NUMBER, of which all is the id, and arguments; in sections */
+/* functions.NAME:NUMBER, which as a whole is the id, and arguments; in sections */
 static enum srv_scan read_kimi(struct srv_call_reader *r)
 {
     struct srv_span id;
@@ -521,7 +521,7 @@ static enum srv_scan read_functionary(struct srv_call_reader *r)
     return scan != SRV_SCAN_DONE ? scan : read_end(r, "</function>");
 }
 
-/* Only functions of the request: an answer may be JSON. */
+/* Only functions of the request count: an answer may be JSON. */
 static enum srv_scan read_bare(struct srv_call_reader *r)
 {
     const int before = r->out->n_calls;
@@ -545,7 +545,7 @@ static enum srv_scan read_bare(struct srv_call_reader *r)
             return SRV_SCAN_WRONG;
         }
     }
-    (void)tnd_srv_skip(&r->c, ";"); /* (llama 3 writes it between calls) */
+    (void)tnd_srv_skip(&r->c, ";"); /* (llama 3 puts it between calls) */
     return scan;
 }
 

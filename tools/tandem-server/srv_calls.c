@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Answers taken apart: where reasoning ends and calls begin. */
+ * Splitting answers into reasoning, content and calls. */
 #include <string.h>
 
 #include "tools/tandem-server/srv_calls_parts.h"
 
-enum { MAX_WRONG = 64 /* marks without a call, behind which all is text: bounds the time */ };
+enum { MAX_WRONG = 64 /* marks without a call, after which everything is text: bounds the time */ };
 
 bool tnd_srv_call_format_from_name(const char *name, enum srv_call_format *out)
 {
@@ -24,7 +24,7 @@ const char *tnd_srv_call_format_name(enum srv_call_format format)
 
 enum srv_call_format tnd_srv_call_format_of(const char *template_text)
 {
-    /* the sign that says most goes first: tags stand within those of Hermes */
+    /* most specific first: the tags also occur within calls of Hermes */
     static const enum srv_call_format order[] = {
         SRV_CALLS_HARMONY, SRV_CALLS_DEEPSEEK, SRV_CALLS_KIMI,        SRV_CALLS_COMMAND,
         SRV_CALLS_MISTRAL, SRV_CALLS_TAGS,     SRV_CALLS_FUNCTIONARY, SRV_CALLS_GLM,
@@ -109,7 +109,7 @@ size_t tnd_srv_held_back(const struct srv_cursor *c, const char *mark)
 }
 
 /* Whether the text at the cursor calls a function of the request by its bare name. `out_may`: it
- * may, once more of it is there. */
+ * might, once there is more text. */
 static bool names_a_tool(const struct srv_call_reader *r, const struct srv_cursor *c, bool *out_may)
 {
     const cJSON *tool = NULL;
@@ -134,8 +134,8 @@ static bool names_a_tool(const struct srv_call_reader *r, const struct srv_curso
     return false;
 }
 
-/* The next place where a call may begin; the cursor is put behind its mark. `out_begin`: the mark,
- * or the end of what is surely no mark. */
+/* Finds the next place where a call may begin; moves the cursor past its mark. `out_begin`: the
+ * mark, or the end of what is certainly no mark. */
 static bool next_mark(struct srv_call_reader *r, bool is_first, size_t *out_begin)
 {
     const struct srv_call_syntax *format = tnd_srv_call_syntax(r->options->format);
@@ -173,7 +173,8 @@ static bool next_mark(struct srv_call_reader *r, bool is_first, size_t *out_begi
     return mark != NULL;
 }
 
-/* What was no call within a frame is text, whose end nobody looks for; `begin`: of it. */
+/* Text within a frame that turned out to be no call is content, and the frame's end is no longer
+ * searched; `begin`: where that text begins. */
 static void leave_frame(struct srv_answer *out, size_t begin)
 {
     const struct srv_spans *content = &out->content;
@@ -181,7 +182,7 @@ static void leave_frame(struct srv_answer *out, size_t begin)
         out->in_frame && !(content->n > 0 && content->items[content->n - 1].end > begin);
 }
 
-/* Moves behind the end of the frame in which calls stand. False: more text may show it. */
+/* Moves past the end of the frame around the calls. False: it may come with more text. */
 static bool end_frame(struct srv_call_reader *r)
 {
     struct srv_cursor at = r->c;
@@ -222,7 +223,7 @@ static void read_calls(struct srv_call_reader *r)
         }
         tnd_srv_calls_drop(out, before);
         is_short = scan == SRV_SCAN_SHORT;
-        r->c.at = mark + 1; /* the mark is text, unless more may come */
+        r->c.at = mark + 1; /* the mark is text, unless there is more to come */
         n_wrong++;
     }
     size_t end = (is_short && r->is_final) || n_wrong == MAX_WRONG ? r->c.n : mark;
@@ -232,8 +233,8 @@ static void read_calls(struct srv_call_reader *r)
     tnd_srv_spans_add(&out->content, text_begin, end);
 }
 
-/* The marks that begin the reasoning at the cursor, which moves behind them; NULL: none do.
- * `out_may`: more text may show some. */
+/* The marks of reasoning that begins at the cursor, which moves past them; NULL: none. `out_may`:
+ * there might be one, once there is more text. */
 static const struct srv_marks *begin_reasoning(struct srv_call_reader *r, bool *out_may)
 {
     const struct srv_marks *marks = r->options->thinking;
@@ -241,7 +242,7 @@ static const struct srv_marks *begin_reasoning(struct srv_call_reader *r, bool *
     tnd_srv_skip_blanks(&r->c);
     if (marks != NULL) {
         *out_may = tnd_srv_may_begin(&r->c, marks->begin);
-        (void)tnd_srv_skip(&r->c, marks->begin); /* (written again by some) */
+        (void)tnd_srv_skip(&r->c, marks->begin); /* (some models write it again) */
         return *out_may && !r->is_final ? NULL : marks;
     }
     for (int i = 0; (marks = tnd_srv_reasoning_at(i)) != NULL; i++) {
@@ -253,7 +254,7 @@ static const struct srv_marks *begin_reasoning(struct srv_call_reader *r, bool *
     return NULL;
 }
 
-/* Moves behind the reasoning. False: it is not done, or nobody knows yet whether there is any. */
+/* Moves past the reasoning. False: it is incomplete, or it is unknown yet whether there is any. */
 static bool read_reasoning(struct srv_call_reader *r)
 {
     const struct srv_cursor before = r->c;
@@ -277,8 +278,8 @@ static bool read_reasoning(struct srv_call_reader *r)
     return is_done;
 }
 
-/* Moves behind the frame, whose text is content, or to calls within it. False: neither is there, or
- * nobody knows yet whether there is a frame. */
+/* Moves past the frame, whose text is content, or to calls within it. False: neither is there, or
+ * it is unknown yet whether there is a frame. */
 static bool read_frame(struct srv_call_reader *r)
 {
     const struct srv_call_syntax *format = tnd_srv_call_syntax(r->options->format);
@@ -309,12 +310,12 @@ static bool read_frame(struct srv_call_reader *r)
     const size_t text_end = tnd_srv_without_blanks(c->text, c->at, end);
     tnd_srv_spans_add(&r->out->content, c->at, text_end);
     r->out->in_frame = true;
-    c->at = text_end; /* blanks in front of what is no call are text */
+    c->at = text_end; /* blanks before text that is no call belong to the text */
     if (found == frame->end) {
         (void)tnd_srv_skip(&at, frame->end);
         tnd_srv_skip_blanks(&at);
         c->at = at.at;
-        if (at.at < at.n) { /* else more blanks may come */
+        if (at.at < at.n) { /* otherwise more blanks may come */
             r->out->in_frame = false;
             r->out->n_decided = at.at;
         }
@@ -355,7 +356,7 @@ void tnd_srv_answer_read(const struct srv_answer_options *options, const char *t
     const struct srv_spans *content = &out->content;
     const size_t told = content->n > 0 ? content->items[content->n - 1].end : options->n_decided;
     out->n_decided = told > out->n_decided ? told : out->n_decided;
-    if (out->n_calls > 0) { /* a later reading begins in front of all calls */
+    if (out->n_calls > 0) { /* the next reading restarts before all calls */
         out->n_decided = options->n_decided;
         out->in_frame = options->in_frame;
     }

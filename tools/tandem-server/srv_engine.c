@@ -8,7 +8,7 @@
 
 #include "tools/tandem-server/srv_engine_parts.h"
 
-static const double READERS_EVERY = 0.1; /* seconds between looks whether readers are gone */
+static const double READERS_EVERY = 0.1; /* seconds between checks for closed connections */
 enum { MOST_SEQUENCES = 127 };
 
 /* ---- opening ---- */
@@ -65,7 +65,7 @@ static enum tandem_status open_parts(struct srv_engine *engine, struct tandem_er
     engine->work.n_cells = o->n_cells;
     struct tandem_expected expected;
     (void)tandem_session_expect(engine->session, 1,
-                                &expected); /* plans now, not while others wait */
+                                &expected); /* plans now, before requests wait for it */
     return make_parts(engine, error);
 }
 
@@ -153,7 +153,7 @@ void tnd_srv_end(struct srv_engine *engine, struct srv_sequence *sequence, enum 
 {
     struct srv_job *job = sequence->job;
     sequence->job = NULL;
-    (void)tandem_sampler_set_grammar(sequence->sampler, NULL, NULL, NULL); /* it is the job's */
+    (void)tandem_sampler_set_grammar(sequence->sampler, NULL, NULL, NULL); /* owned by the job */
     sequence->is_prompt = false;
     sequence->used = ++engine->clock;
     engine->work.n_failed += finish == SRV_FAILED || finish == SRV_LOST;
@@ -176,7 +176,7 @@ tandem_session *tnd_srv_engine_session(const struct srv_engine *engine)
     return engine->session;
 }
 
-/* Why a job must end before its time; SRV_RUNNING: it need not. */
+/* Why a job must end early; SRV_RUNNING: it need not. */
 static enum srv_finish verdict(struct srv_job *job, double now, bool looks, bool is_over)
 {
     return is_over                           ? SRV_CANCELLED
@@ -185,7 +185,7 @@ static enum srv_finish verdict(struct srv_job *job, double now, bool looks, bool
                                              : SRV_RUNNING;
 }
 
-/* Takes jobs out of the queue that need not wait any more. */
+/* Removes jobs from the queue that must end early. */
 static void sweep_queue(struct srv_engine *engine, double now, bool looks, bool is_over)
 {
     struct srv_job *kept = NULL;
@@ -226,7 +226,7 @@ static void sweep(struct srv_engine *engine)
     }
 }
 
-/* What others may see. */
+/* Publishes the state for other threads. */
 static void publish(struct srv_engine *engine)
 {
     int64_t cells = 0;
@@ -264,12 +264,12 @@ bool tnd_srv_engine_step(struct srv_engine *engine)
 
 /* ---- the thread ---- */
 
-/* Waits for a job. False: the engine is closed, and none is left. */
+/* Waits for a job. False: the engine is closed, and no job is left. */
 static bool wait_for_work(struct srv_engine *engine)
 {
     pthread_mutex_lock(&engine->mutex);
     while (engine->first == NULL && !engine->is_closing) {
-        struct timespec until; /* the predicate is looked at again, whatever was heard */
+        struct timespec until; /* the predicate is checked again after any wake-up */
         (void)clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec++;
         (void)pthread_cond_timedwait(&engine->wake, &engine->mutex, &until);
@@ -312,12 +312,12 @@ void tnd_srv_engine_stop(struct srv_engine *engine, double seconds)
         (void)pthread_join(engine->thread, NULL);
         engine->has_thread = false;
     } else {
-        while (tnd_srv_engine_step(engine)) { /* cancels what there is, once it is not in flight */
+        while (tnd_srv_engine_step(engine)) { /* cancels all jobs, after their batches in flight */
         }
     }
 }
 
-/* ---- what others see ---- */
+/* ---- state for other threads ---- */
 
 bool tnd_srv_engine_is_open(struct srv_engine *engine)
 {

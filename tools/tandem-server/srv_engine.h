@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The engine: one thread owns the session. Jobs wait in a queue and join between steps; a step is
- * one batch with the next token of every text and a chunk of the prompts that are not done. What
- * texts leave behind stays in the KV cache as long as there is room, so that prompts that begin
- * alike find it. */
+ * one batch with the next token of every text and a chunk of the unfinished prompts. Finished texts
+ * stay in the KV cache as long as there is room, so that prompts with a common prefix can reuse
+ * them. */
 #ifndef TANDEM_SERVER_SRV_ENGINE_H
 #define TANDEM_SERVER_SRV_ENGINE_H
 
@@ -13,7 +13,7 @@
 
 enum {
     SRV_MAX_PARALLEL = 64,
-    SRV_BLOCK = 64 /* cells that a text takes at a time */
+    SRV_BLOCK = 64 /* cells are assigned to a text in blocks of this size */
 };
 
 struct srv_engine_options {
@@ -21,11 +21,11 @@ struct srv_engine_options {
     tandem_runtime *runtime;
     const tandem_tokenizer *tokenizer;
     const struct srv_vocabulary *vocabulary;
-    int64_t context;                       /* tokens of a text */
+    int64_t context;                       /* maximum tokens of a text */
     int64_t n_cells;                       /* of all texts */
-    int n_parallel;                        /* texts at once */
-    int max_queue;                         /* jobs that wait */
-    double delay_ms;                       /* that running texts may be kept waiting by prompts */
+    int n_parallel;                        /* texts running at once */
+    int max_queue;                         /* maximum waiting jobs */
+    double delay_ms;                       /* how long prompts may delay running texts */
     struct tandem_session_options session; /* cache and pooling; the engine sets the rest */
     bool has_embeddings;
     /* Opens the session of several ranks; NULL: tandem_session_new */
@@ -38,18 +38,18 @@ struct srv_engine_options {
 
 enum srv_submit { SRV_TAKEN, SRV_QUEUE_FULL, SRV_CLOSING };
 
-/** Counters since the start, and what is going on. */
+/** Counters since the start, and the current state. */
 struct srv_counts {
     int64_t prompt_tokens, cached_tokens, generated_tokens;
-    int64_t drafted_tokens, accepted_tokens; /* the latter are the drafted ones that were right */
+    int64_t drafted_tokens, accepted_tokens; /* accepted: drafted ones that were correct */
     int64_t n_steps, n_jobs, n_refused, n_failed;
-    double prompt_seconds, generate_seconds; /* of steps with and without prompts */
+    double prompt_seconds, generate_seconds; /* in steps with and without prompts */
     double busy_seconds;
     int n_running, n_waiting;
     int64_t cells_used, n_cells;
 };
 
-/** A text in the KV cache, as /slots tells it. */
+/** A text in the KV cache, for /slots. */
 struct srv_slot {
     bool is_running;
     int64_t n_tokens;    /* in the cache */
@@ -63,32 +63,33 @@ struct srv_engine;
 /** Errors: MEMORY, those of tandem_session_new. */
 enum tandem_status tnd_srv_engine_new(const struct srv_engine_options *options,
                                       struct srv_engine **out_engine, struct tandem_error *error);
-/** Whether a rank has failed, so that nothing can be computed any more. The thread must have ended.
- */
+/** Whether a rank has failed, so that nothing can be computed any more. The thread must have
+ * ended. */
 bool tnd_srv_engine_is_lost(const struct srv_engine *engine);
 /** The thread must have ended. NULL is allowed. */
 void tnd_srv_engine_free(struct srv_engine *engine);
-/** Its session, before the thread starts. */
+/** The engine's session, for use before the thread starts. */
 tandem_session *tnd_srv_engine_session(const struct srv_engine *engine);
-/** Sequences of the session: texts at once, and those that are kept. */
+/** Number of sequences: texts running at once, and cached ones. */
 int tnd_srv_engine_sequences(const struct srv_engine *engine);
 /** Starts the thread. Errors: THREAD. */
 enum tandem_status tnd_srv_engine_start(struct srv_engine *engine, struct tandem_error *error);
-/** Takes no more jobs, finishes those that it has within `seconds`, cancels the others, and waits
- *  for the thread. Without a thread: cancels all. */
+/** Refuses new jobs, finishes running ones within `seconds`, cancels the rest, and joins the
+ * thread. Without a thread: cancels all. */
 void tnd_srv_engine_stop(struct srv_engine *engine, double seconds);
 
-/** Hands a job over; the engine takes a reference of its own. Any thread. */
+/** Submits a job; the engine takes its own reference. Any thread. */
 enum srv_submit tnd_srv_engine_submit(struct srv_engine *engine, struct srv_job *job);
-/** Whether jobs are still taken. Any thread. */
+/** Whether jobs are still accepted. Any thread. */
 bool tnd_srv_engine_is_open(struct srv_engine *engine);
-/** Any thread. */
+/** Reads the counters. Any thread. */
 void tnd_srv_engine_count(struct srv_engine *engine, struct srv_counts *out_counts);
 /** Writes at most `capacity` slots; returns how many there are. Any thread. */
 int tnd_srv_engine_slots(struct srv_engine *engine, struct srv_slot *out_slots, int capacity);
 int64_t tnd_srv_engine_context(const struct srv_engine *engine);
 
-/** One step on the calling thread, where no thread was started. False: there was nothing to do. */
+/** Runs one step on the calling thread, if no thread was started. False: there was nothing to
+ * do. */
 bool tnd_srv_engine_step(struct srv_engine *engine);
 
 #endif

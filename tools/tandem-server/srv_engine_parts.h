@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Inside of the engine: srv_engine.c (queue, thread), srv_admit.c (which job gets which cells),
+ * Internals of the engine: srv_engine.c (queue, thread), srv_admit.c (assigns cells to jobs),
  * srv_step.c (batches and tokens). */
 #ifndef TANDEM_SERVER_SRV_ENGINE_PARTS_H
 #define TANDEM_SERVER_SRV_ENGINE_PARTS_H
@@ -8,22 +8,22 @@
 
 #include "tools/tandem-server/srv_engine.h"
 
-/** A sequence of the session: the text of a job, or what one has left behind. */
+/** A sequence of the session: the text of a job, or a cached one. */
 struct srv_sequence {
     int32_t *tokens; /* {context}, of the text so far; the first `n` are in the KV cache */
     int64_t n;
-    struct srv_job *job;     /* NULL: nobody's */
-    int64_t n_reserved;      /* cells that the job may come to need */
-    uint64_t used;           /* when it was last used, in jobs */
-    bool is_prompt;          /* the prompt is not done */
-    bool wants_check;        /* whether the reader is gone */
-    bool is_in_flight;       /* in a batch that was begun: nothing else happens to it */
-    int32_t next;            /* the token to be appended; not while is_prompt */
-    tandem_sampler *sampler; /* made with the first job */
+    struct srv_job *job;     /* NULL: cached only */
+    int64_t n_reserved;      /* cells that the job may need */
+    uint64_t used;           /* time of its last use, counted in jobs */
+    bool is_prompt;          /* the prompt is incomplete */
+    bool wants_check;        /* check whether the reader is gone */
+    bool is_in_flight;       /* in a batch in flight: must not be changed */
+    int32_t next;            /* the token to append; unset while is_prompt */
+    tandem_sampler *sampler; /* created with the first job */
     struct tandem_token_stream stream;
 };
 
-/** A batch that was begun. */
+/** A batch in flight. */
 struct srv_batch {
     struct tandem_batch_entry *entries; /* {n_sequences} */
     int64_t n, n_prompt;
@@ -35,13 +35,13 @@ struct srv_engine {
     tandem_session *session;
     int n_sequences;
     struct srv_sequence *sequences;
-    struct srv_batch batches[TANDEM_BATCHES_IN_FLIGHT]; /* the first one is the oldest */
+    struct srv_batch batches[TANDEM_BATCHES_IN_FLIGHT]; /* oldest first */
     int n_batches;
-    double ended;           /* when the last one did */
-    float *scratch;         /* {vocabulary}: logits with what a request adds to them */
+    double ended;           /* when the last batch ended */
+    float *scratch;         /* {vocabulary}: modified logits */
     uint64_t clock;         /* counts jobs */
-    double checked;         /* when readers were last asked for */
-    struct srv_counts work; /* what this thread counts */
+    double checked;         /* when readers were last checked */
+    struct srv_counts work; /* counted by this thread */
     bool is_lost;           /* a rank has failed */
 
     pthread_t thread;
@@ -51,19 +51,19 @@ struct srv_engine {
     struct srv_job *first, *last; /* the queue */
     bool is_closing;
     double close_at;          /* when jobs are cancelled */
-    struct srv_counts counts; /* as of the last step, and the queue's */
+    struct srv_counts counts; /* as of the last step, plus the queue's */
     struct srv_slot *slots;   /* {n_sequences}, as of the last step */
 };
 
-/** Gives the first jobs of the queue a sequence as long as there are any. */
+/** Assigns sequences to jobs of the queue, in order, as long as there are free ones. */
 void tnd_srv_admit(struct srv_engine *engine);
-/** Begins the next text of a job in the place of the one before. */
+/** Begins the next text of a job in the sequence of its previous one. */
 void tnd_srv_begin_text(struct srv_engine *engine, struct srv_sequence *sequence);
-/** Ends a job; what it computed stays in the cache. */
+/** Ends a job; its text stays in the cache. */
 void tnd_srv_end(struct srv_engine *engine, struct srv_sequence *sequence, enum srv_finish finish,
                  const char *fault);
-/** Begins as many batches as should be in flight, ends the oldest one and hands out its tokens.
- *  False: no text is running. */
+/** Begins as many batches as should be in flight, ends the oldest one and handles its tokens.
+ * False: no text is running. */
 bool tnd_srv_run_batch(struct srv_engine *engine);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Requests of libmicrohttpd to srv_server.h, and back. Bodies are parsed on other threads
- * (srv_work.h); a connection sleeps until there is something to send. */
+ * Connects libmicrohttpd with srv_server.h. Bodies are parsed on other threads (srv_work.h); a
+ * connection is suspended until there is something to send. */
 #include "tools/tandem-server/srv_exchange.h"
 
 #include <errno.h>
@@ -10,29 +10,29 @@
 
 enum { STREAM_BLOCK = 16384 };
 
-/* A request under way. */
+/* A request being handled. */
 struct exchange {
     struct srv_http *http;
     struct MHD_Connection *connection;
     struct srv_place *place; /* of the connection */
     int socket;
     struct srv_text body;
-    size_t n_body;        /* bytes that came, also of what is too large */
-    int refused;          /* HTTP's status, known before the body has ended; 0: none */
+    size_t n_body;        /* bytes received, also of a body that is too large */
+    int refused;          /* HTTP status that is known before the body has ended; 0: none */
     bool has_answer;      /* the request was read and a response is queued */
-    bool is_handed_over;  /* `task` is, or was, another thread's */
-    struct srv_task task; /* what becomes of the request */
-    struct srv_job *job;  /* the choice in hand; NULL: none */
-    struct srv_job *jobs; /* the first choice, whose reference is held */
+    bool is_handed_over;  /* `task` was submitted to another thread */
+    struct srv_task task; /* the request and its reply */
+    struct srv_job *job;  /* the current choice; NULL: none */
+    struct srv_job *jobs; /* the first choice; holds a reference */
     struct srv_reader reader;
-    struct srv_text out; /* of a stream, from `n_sent` on still to be sent */
+    struct srv_text out; /* of a stream; to be sent from `n_sent` on */
     size_t n_sent;
     bool is_last; /* nothing follows `out` */
     /* guarded by the job's mutex */
     bool is_suspended, has_news;
 };
 
-/* ---- the engine wakes a connection ---- */
+/* ---- the engine resumes a connection ---- */
 
 static void wake(void *user)
 {
@@ -52,7 +52,7 @@ static bool is_gone(void *user)
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
-/* Lets the connection sleep unless there were news since `has_news` was cleared. */
+/* Suspends the connection unless something happened since `has_news` was cleared. */
 static void wait_for_news(struct exchange *exchange)
 {
     pthread_mutex_lock(&exchange->job->mutex);
@@ -70,8 +70,7 @@ static void clear_news(struct exchange *exchange)
     pthread_mutex_unlock(&exchange->job->mutex);
 }
 
-/* Goes on to the next choice where the one in hand has ended. False: it has not, or was the
- * last. */
+/* Moves to the next choice if the current one has ended. False: it has not, or was the last. */
 static bool next_choice(struct exchange *exchange)
 {
     const struct srv_listener listener = {wake, is_gone, exchange};
@@ -141,7 +140,7 @@ static enum MHD_Result queue(struct exchange *exchange, struct MHD_Response *res
     return result;
 }
 
-/* Sends a reply, which it takes over. */
+/* Queues a reply and takes ownership of it. */
 static enum MHD_Result send_reply(struct exchange *exchange, struct srv_reply *reply)
 {
     struct MHD_Response *response =
@@ -161,11 +160,11 @@ static enum MHD_Result send_reply(struct exchange *exchange, struct srv_reply *r
         (void)MHD_add_response_header(response, "Retry-After", "1");
     }
     enter_send(exchange, reply->body.n);
-    reply->body = (struct srv_text){0}; /* the response's now */
+    reply->body = (struct srv_text){0}; /* now owned by the response */
     return queue(exchange, response, reply->status);
 }
 
-/* libmicrohttpd asks for the next bytes of a stream. */
+/* Callback of libmicrohttpd: the next bytes of a stream. */
 static ssize_t read_stream(void *user, uint64_t position, char *out, size_t capacity)
 {
     struct exchange *exchange = user;
@@ -195,7 +194,7 @@ static ssize_t read_stream(void *user, uint64_t position, char *out, size_t capa
             return 0;
         }
     }
-    (void)enter(exchange, SRV_SENT); /* the last block was read: time for another one */
+    (void)enter(exchange, SRV_SENT); /* the previous block was read: restarts its deadline */
     const size_t left = exchange->out.n - exchange->n_sent;
     const size_t n = left < capacity ? left : capacity;
     memcpy(out, exchange->out.bytes + exchange->n_sent, n);
@@ -214,7 +213,7 @@ static enum MHD_Result send_stream(struct exchange *exchange)
     return queue(exchange, response, 200);
 }
 
-/* The whole output of a job, once it is there. */
+/* Sends the whole output of a job, once it is complete. */
 static enum MHD_Result send_whole(struct exchange *exchange)
 {
     struct srv_reply reply = {0};
@@ -255,7 +254,7 @@ static const char *header(struct exchange *exchange, const char *name)
     return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
 
-/* What has become of a request: a reply, or a job that will be one. */
+/* Sends the reply of a request, or waits for its job. */
 static enum MHD_Result send_answer(struct exchange *exchange)
 {
     const struct srv_listener listener = {wake, is_gone, exchange};
@@ -270,7 +269,7 @@ static enum MHD_Result send_answer(struct exchange *exchange)
     return exchange->job->params.is_stream ? send_stream(exchange) : send_whole(exchange);
 }
 
-/* The request was answered by another thread. */
+/* Called when another thread has answered the request. */
 static void task_done(void *user)
 {
     struct exchange *exchange = user;
@@ -292,7 +291,7 @@ static enum MHD_Result answer(struct exchange *exchange, const char *method, con
         .done = task_done,
         .user = exchange};
     exchange->is_handed_over = true;
-    if (strcmp(method, "POST") != 0) { /* takes no time */
+    if (strcmp(method, "POST") != 0) { /* takes no time, so is answered on this thread */
         tnd_srv_answer(exchange->http->server, &exchange->task.request, &exchange->task.reply);
         return send_answer(exchange);
     }
@@ -325,7 +324,7 @@ static struct exchange *begin(struct srv_http *http, struct MHD_Connection *conn
     return exchange;
 }
 
-/* What the headers alone say about a request: the status that refuses it; 0: it may go on. */
+/* Status that refuses a request by its headers alone; 0: accepted so far. */
 static int refused_by_headers(struct exchange *exchange, const char *url)
 {
     const char *length = header(exchange, "Content-Length");
@@ -337,8 +336,8 @@ static int refused_by_headers(struct exchange *exchange, const char *url)
                                                                                              : 0;
 }
 
-/* A part of the body. What is too large is dropped up to its end where its headers said no length,
- * because nothing can be answered before. False: there is no end, or no memory. */
+/* Takes part of a body. Without a Content-Length, a body that is too large is read to its end and
+ * dropped, since no reply can be sent before. False: it never ends, or out of memory. */
 static bool take_bytes(struct exchange *exchange, const char *data, size_t n)
 {
     const size_t most = exchange->http->options.max_body;
@@ -359,8 +358,8 @@ enum MHD_Result tnd_srv_exchange_handle(void *user, struct MHD_Connection *conne
                                         const char *url, const char *method, const char *version,
                                         const char *data, size_t *n, void **state)
 {
-    /* called with the headers, then with each part of the body, then without any, and again after
-     * a connection slept */
+    /* called with the headers, with each part of the body, without data at its end, and again after
+     * each resume */
     struct exchange *exchange = *state;
     (void)version;
     if (exchange == NULL) {
@@ -399,7 +398,7 @@ void tnd_srv_exchange_completed(void *user, struct MHD_Connection *connection, v
         tnd_srv_job_cancel(job->first);
     }
     tnd_srv_job_unref(exchange->jobs);
-    tnd_srv_reply_free(&exchange->task.reply); /* where it was not sent */
+    tnd_srv_reply_free(&exchange->task.reply); /* if it was not sent */
     (void)enter(exchange, SRV_WAITS);
     atomic_fetch_sub(&exchange->http->n_requests, 1);
     tnd_srv_text_free(&exchange->body);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A request under way, as libmicrohttpd tells it: what came is collected, handed over, and what
- * comes of it is sent. */
+ * A request in libmicrohttpd: collects its body, submits it, and sends the reply. */
 #ifndef TANDEM_SERVER_SRV_EXCHANGE_H
 #define TANDEM_SERVER_SRV_EXCHANGE_H
 
@@ -19,21 +18,21 @@ struct srv_http {
     struct MHD_Daemon *daemon;
     struct srv_work *work;
     struct srv_unix unix_socket;
-    int listening; /* after close; -1: not yet */
+    int listening; /* kept after close; -1: still open */
     int port;
-    atomic_int n_requests; /* under way */
+    atomic_int n_requests; /* being handled */
 
-    pthread_t watcher; /* looks for connections behind their deadline */
+    pthread_t watcher; /* closes connections that are past their deadline */
     pthread_mutex_t mutex;
-    pthread_cond_t end;       /* of the watcher */
-    struct srv_limits limits; /* guarded by `mutex`, as is what follows */
+    pthread_cond_t end;       /* ends the watcher */
+    struct srv_limits limits; /* guarded by `mutex`, like all that follows */
     bool has_ended;
 };
 
-/** The place of a connection; NULL: there was no memory for one. */
+/** The entry of a connection; NULL: there was no memory for it. */
 struct srv_place *tnd_srv_place_of(struct MHD_Connection *connection);
 
-/** libmicrohttpd's callbacks; `user` is the srv_http. */
+/** Callbacks of libmicrohttpd; `user` is the srv_http. */
 enum MHD_Result tnd_srv_exchange_handle(void *user, struct MHD_Connection *connection,
                                         const char *url, const char *method, const char *version,
                                         const char *data, size_t *n, void **state);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The output of jobs as clients read it: OpenAI's chats and completions, llama.cpp's /completion,
- * as server-sent events or whole. */
+ * The output of jobs in the formats of OpenAI's chats and completions and llama.cpp's /completion,
+ * as server-sent events or as a whole. */
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static void add_piece(const struct srv_server *server, int32_t id, struct srv_te
     tnd_srv_add_json(out, bytes, n);
 }
 
-/* The text of a token as a number for each byte: it may end within a character. */
+/* Adds the bytes of a token as numbers: it may end within a character. */
 static void add_bytes(const struct srv_server *server, int32_t id, struct srv_text *out)
 {
     size_t n;
@@ -44,7 +44,7 @@ static void add_choice(const struct srv_server *server, int32_t id, float logpro
     add_bytes(server, id, out);
 }
 
-/* {"content":[..]} of chats, and llama.cpp's array, for tokens begin .. end - 1. */
+/* Adds {"content":[..]} of chats, or llama.cpp's array, for tokens begin .. end - 1. */
 static void add_contents(const struct srv_server *server, const struct srv_job *job, size_t begin,
                          size_t end, struct srv_text *out)
 {
@@ -64,7 +64,7 @@ static void add_contents(const struct srv_server *server, const struct srv_job *
     tnd_srv_print(out, "]");
 }
 
-/* Completions have four arrays. */
+/* Completions have four arrays instead. */
 static void add_arrays(const struct srv_server *server, const struct srv_job *job, size_t begin,
                        size_t end, struct srv_text *out)
 {
@@ -111,7 +111,7 @@ static void add_logprobs(const struct srv_server *server, const struct srv_job *
     }
 }
 
-/* Usage of all choices of a request, which have ended; a prompt counts once. */
+/* Adds the usage of all choices of a request, which have ended; a prompt counts once. */
 static void add_usage(const struct srv_job *job, struct srv_text *out)
 {
     int64_t n_prompt = 0;
@@ -129,7 +129,7 @@ static void add_usage(const struct srv_job *job, struct srv_text *out)
                   (long long)n_cached);
 }
 
-/* As llama.cpp tells them. */
+/* Adds timings in llama.cpp's format. */
 static void add_timings(const struct srv_job *job, struct srv_text *out)
 {
     const struct srv_times *t = &job->times;
@@ -155,7 +155,7 @@ static void add_head(const struct srv_server *server, const struct srv_job *job,
     tnd_srv_add_json_text(out, server->model_name);
 }
 
-/* llama.cpp's members of an end. */
+/* Adds the final members of llama.cpp's format. */
 static void add_native_end(const struct srv_server *server, const struct srv_job *job,
                            struct srv_text *out)
 {
@@ -189,7 +189,7 @@ static void add_native_tokens(const struct srv_server *server, const struct srv_
 
 /* ---- whole ---- */
 
-/* As base64: little-endian floats, as they lie in memory. */
+/* In base64: the little-endian floats. */
 static void add_vector(const float *values, int64_t n, bool is_base64, struct srv_text *out)
 {
     if (is_base64) {
@@ -221,7 +221,7 @@ static void add_embedding(const struct srv_server *server, const struct srv_job 
                   job->texts.n);
 }
 
-/* The best documents first; scores as probabilities, by which clients cut. */
+/* Adds the best documents first; scores as probabilities, which clients use as thresholds. */
 static void add_ranks(const struct srv_server *server, const struct srv_job *job,
                       struct srv_text *out)
 {
@@ -295,7 +295,7 @@ static void add_whole(const struct srv_server *server, const struct srv_job *job
     tnd_srv_print(out, "}");
 }
 
-/* An end without a result: the status of HTTP and why. 0: there is a result. */
+/* HTTP status and reason of a job that ended without a result; 0: it has one. */
 static int fault_of(const struct srv_job *job, const char **out_why)
 {
     *out_why = job->finish == SRV_TIMEOUT     ? "the request took longer than it may"
@@ -340,11 +340,10 @@ bool tnd_srv_read_whole(const struct srv_server *server, struct srv_job *job,
 
 /* ---- streams ---- */
 
-/* With log-probabilities tokens are told in long words: what a slow reader has left is not written
- * at once. */
+/* Tokens with log-probabilities are long: what a slow reader missed is sent in several events. */
 enum { MAX_EVENT_TOKENS = 64 };
 
-/* An event of llama.cpp's. */
+/* Adds an event in llama.cpp's format. */
 static void add_native_event(const struct srv_server *server, const struct srv_job *job,
                              const struct srv_reader *reader, size_t n_tokens, size_t n_bytes,
                              bool is_end, struct srv_text *out)
@@ -361,7 +360,7 @@ static void add_native_event(const struct srv_server *server, const struct srv_j
     tnd_srv_print(out, "}\n\n");
 }
 
-/* An event with what is new: `what` is a member of the choice. */
+/* Adds an event with new output: `what` is a member of the choice. */
 static void add_choice_event(const struct srv_server *server, const struct srv_job *job,
                              const struct srv_reader *reader, const struct srv_text *what,
                              size_t n_tokens, bool is_end, struct srv_text *out)
@@ -380,7 +379,7 @@ static void add_choice_event(const struct srv_server *server, const struct srv_j
     tnd_srv_print(out, "%s}\n\n", job->params.wants_usage ? ",\"usage\":null" : "");
 }
 
-/* An event with text up to n_bytes, if there is anything to tell; for an end with its reason. */
+/* Adds an event with text up to n_bytes, if there is any; at the end with its reason. */
 static void add_event(const struct srv_server *server, const struct srv_job *job,
                       struct srv_reader *reader, size_t n_bytes, size_t n_tokens, bool is_end,
                       struct srv_text *out)
@@ -403,7 +402,7 @@ static void add_event(const struct srv_server *server, const struct srv_job *job
     tnd_srv_text_free(&what);
 }
 
-/* The role of who speaks, first of all. */
+/* Adds the first event, with the role. */
 static void add_begin(const struct srv_server *server, const struct srv_job *job,
                       const struct srv_reader *reader, struct srv_text *out)
 {
@@ -450,7 +449,7 @@ static void add_end(const struct srv_server *server, const struct srv_job *job,
     tnd_srv_print(out, "data: [DONE]\n\n");
 }
 
-/* What is new of a response; its last event has the whole of it. */
+/* Adds new events of a response; the last one contains the whole response. */
 static void add_response_events(const struct srv_server *server, const struct srv_job *job,
                                 struct srv_reader *reader, struct srv_text *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a request says that a text may be. */
+ * Members of a request that restrict its output. */
 #include "tools/tandem-server/srv_grammar.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ bool tnd_srv_grammar_set_json(struct srv_body *body, const char *member,
                               enum tandem_grammar_kind kind, const cJSON *value, const char *before,
                               const char *after, struct srv_params *out)
 {
-    /* some clients write the JSON into a string */
+    /* some clients send the JSON as a string */
     char *text = cJSON_IsString(value) ? strdup(value->valuestring) : cJSON_PrintUnformatted(value);
     const bool is_good = text != NULL
                              ? tnd_srv_grammar_set(body, member, kind, text, before, after, out)
@@ -45,8 +45,8 @@ static bool set_string(struct srv_body *body, const char *member, enum tandem_gr
 }
 
 static const struct {
-    const char *member;   /* of a request */
-    const char *in_group; /* of `structured_outputs` */
+    const char *member;   /* name in a request */
+    const char *in_group; /* name within `structured_outputs` */
     enum tandem_grammar_kind kind;
     bool is_string;
 } rows[] = {

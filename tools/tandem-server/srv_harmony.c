@@ -8,10 +8,10 @@
 
 #include "tools/tandem-server/srv_calls_parts.h"
 
-enum { MAX_HEADER = 256 /* bytes; what has no <|message|> within them is text */ };
+enum { MAX_HEADER = 256 /* bytes; a longer header without <|message|> is text */ };
 
 static const char message_mark[] = "<|message|>";
-/* Models may leave out <|end|>, so that the next header ends a body too. */
+/* Models may leave out <|end|>, so the next header also ends a body. */
 static const char *const end_marks[] = {"<|end|>", "<|call|>", "<|return|>", "<|start|>",
                                         "<|channel|>"};
 enum { N_ENDS = sizeof(end_marks) / sizeof(end_marks[0]), N_OWN_ENDS = 3 };
@@ -20,7 +20,7 @@ struct header {
     struct srv_span channel, recipient; /* empty: none */
 };
 
-/* Where the body ends that begins at the cursor. False: its end is not there. */
+/* Finds the end of the body that begins at the cursor. False: not there yet. */
 static bool find_end(const struct srv_call_reader *r, size_t from, size_t *out_end)
 {
     struct srv_cursor at = {r->c.text, r->c.n, from};
@@ -42,7 +42,7 @@ static bool find_end(const struct srv_call_reader *r, size_t from, size_t *out_e
     return false;
 }
 
-/* The word behind `name` within the header. */
+/* The word after `name` in the header. */
 static struct srv_span word_of(const struct srv_cursor *header, const char *name)
 {
     struct srv_cursor at = *header;
@@ -57,7 +57,7 @@ static struct srv_span word_of(const struct srv_cursor *header, const char *name
     return word;
 }
 
-/* Moves behind a header. WRONG: there is none, the cursor stays. */
+/* Moves past a header. WRONG: there is none, the cursor stays. */
 static enum srv_scan read_header(struct srv_call_reader *r, struct header *out)
 {
     static const char *const begins[] = {"<|start|>", "<|channel|>", message_mark, " to=", "to="};
@@ -90,7 +90,7 @@ static bool is_word(const struct srv_call_reader *r, struct srv_span word, const
     return word.end - word.begin == n && memcmp(r->c.text + word.begin, name, n) == 0;
 }
 
-/* Reads a call whose body goes on to `end`. SHORT: more of it may come. */
+/* Reads a call whose body ends at `end`. SHORT: there may be more of it. */
 static enum srv_scan read_call(struct srv_call_reader *r, struct srv_span name, size_t end,
                                bool is_whole)
 {
@@ -109,7 +109,7 @@ static enum srv_scan read_call(struct srv_call_reader *r, struct srv_span name, 
     return SRV_SCAN_DONE;
 }
 
-/* Reads the body of a message. False: nothing is behind it yet. */
+/* Reads the body of a message. False: it is incomplete. */
 static bool read_body(struct srv_call_reader *r, const struct header *header, size_t from)
 {
     static const char functions[] = "functions.";
@@ -140,15 +140,15 @@ static bool read_body(struct srv_call_reader *r, const struct header *header, si
 
 void tnd_srv_harmony_read(struct srv_call_reader *r)
 {
-    bool has_more = true, is_within = r->options->n_decided > 0; /* ..a message's content */
+    bool has_more = true, is_within = r->options->n_decided > 0; /* .. of a message */
     while (has_more && r->c.at < r->c.n) {
         struct header header = {{0, 0}, {0, 0}};
         const size_t begin = r->c.at;
         const enum srv_scan scan = is_within ? SRV_SCAN_WRONG : read_header(r, &header);
         if (scan == SRV_SCAN_SHORT) {
-            return; /* a header that is not whole says nothing to anybody */
+            return; /* an incomplete header belongs to no part */
         }
-        /* text without a header is content, and so is a header that never ends */
+        /* text without a header is content, as is a header that never ends */
         has_more =
             read_body(r, &header, scan == SRV_SCAN_WRONG && !is_within ? begin + 1 : r->c.at);
         is_within = false;

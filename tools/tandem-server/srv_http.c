@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Where the server listens, who may stay connected, and its end. */
+ * Listening, limiting connections, and stopping. */
 #include "tools/tandem-server/srv_exchange.h"
 
 #include <arpa/inet.h>
@@ -14,8 +14,8 @@
 
 enum {
     HEADER_BYTES = 32768,
-    SLACK = 32,     /* connections that were cut and that libmicrohttpd still has */
-    MAX_BODIES = 16 /* of the largest, that are received at once */
+    SLACK = 32,     /* closed connections that libmicrohttpd has not released yet */
+    MAX_BODIES = 16 /* memory for this many of the largest bodies at once */
 };
 
 /* ---- listening ---- */
@@ -26,7 +26,7 @@ union address {
     struct sockaddr_in6 v6;
 };
 
-/* False: no numeric address. */
+/* False: not a numeric address. */
 static bool read_address(const char *host, int port, union address *out, bool *out_is_local)
 {
     memset(out, 0, sizeof(*out));
@@ -45,8 +45,8 @@ static bool read_address(const char *host, int port, union address *out, bool *o
     return true;
 }
 
-/* One number for one client: of IPv6 the network, since hosts choose the rest of their addresses.
- * 0: this machine, where also proxies are that speak for many. */
+/* A number for each client: of IPv6 only the network, since hosts choose the rest of their
+ * addresses. 0: this machine, including proxies that serve many clients. */
 static uint64_t client_of(const struct sockaddr *address)
 {
     uint64_t network = 0;
@@ -64,11 +64,11 @@ static uint64_t client_of(const struct sockaddr *address)
     return network;
 }
 
-/* ---- who may stay ---- */
+/* ---- limits ---- */
 
 static void cut(int socket)
 {
-    (void)shutdown(socket, SHUT_RDWR); /* libmicrohttpd finds its end and closes it */
+    (void)shutdown(socket, SHUT_RDWR); /* libmicrohttpd notices and closes it */
 }
 
 static void connection_changed(void *user, struct MHD_Connection *connection, void **context,
@@ -89,7 +89,7 @@ static void connection_changed(void *user, struct MHD_Connection *connection, vo
     pthread_mutex_unlock(&http->mutex);
 }
 
-/* The first line of a request is there. */
+/* Called when the first line of a request has arrived. */
 static void *request_began(void *user, const char *uri, struct MHD_Connection *connection)
 {
     struct srv_http *http = user;
@@ -129,7 +129,7 @@ static void end_watch(struct srv_http *http)
     (void)pthread_join(http->watcher, NULL);
 }
 
-/* ---- start and end ---- */
+/* ---- starting and stopping ---- */
 
 static void say_nothing(void *user, const char *format, va_list arguments)
 {
@@ -175,7 +175,7 @@ static bool start_threads(struct srv_http *http)
     return false;
 }
 
-/* After the threads have ended. */
+/* Call after the threads have ended. */
 static void http_free(struct srv_http *http)
 {
     if (http != NULL) {
@@ -187,7 +187,7 @@ static void http_free(struct srv_http *http)
     }
 }
 
-/* NULL: it listens. */
+/* Starts listening; NULL on success, otherwise the reason. */
 static const char *start(struct srv_http *http, bool *out_is_local)
 {
     union address address = {.any = {.sa_family = AF_UNIX}};
@@ -220,7 +220,7 @@ struct srv_http *tnd_srv_http_start(struct srv_server *server,
     struct srv_http *http = calloc(1, sizeof(*http));
     const char *why = "no memory";
     if (http != NULL) {
-        (void)pthread_mutex_init(&http->mutex, NULL); /* (without attributes neither can fail) */
+        (void)pthread_mutex_init(&http->mutex, NULL); /* (cannot fail without attributes) */
         (void)pthread_cond_init(&http->end, NULL);
         http->server = server;
         http->options = *options;
@@ -268,7 +268,7 @@ void tnd_srv_http_stop(struct srv_http *http, double seconds)
     while (atomic_load(&http->n_requests) > 0 && tnd_srv_seconds() < end) {
         (void)nanosleep(&moment, NULL);
     }
-    tnd_srv_work_stop(http->work); /* what sleeps for it is resumed: MHD can stop only then */
+    tnd_srv_work_stop(http->work); /* resumes suspended connections, else MHD cannot stop */
     MHD_stop_daemon(http->daemon);
     end_watch(http);
     if (http->listening >= 0 && http->listening != http->unix_socket.fd) {

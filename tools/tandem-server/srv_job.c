@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Jobs: their memory, their output, stop strings. */
+ * Jobs: allocation, output, stop strings. */
 #include "tools/tandem-server/srv_job.h"
 
 #include <stdio.h>
@@ -85,7 +85,7 @@ struct srv_job *tnd_srv_job_new(const struct srv_params *params, const struct sr
     job->params = *params;
     job->texts = *texts;
     take_text(job, 0);
-    for (int i = 1; i < texts->n_texts; i++) { /* room for the longest */
+    for (int i = 1; i < texts->n_texts; i++) { /* allocates for the longest */
         const int64_t more = text_length(job, i) - job->n_prompt;
         job->params.max_tokens = more > job->params.max_tokens ? more : job->params.max_tokens;
     }
@@ -120,11 +120,11 @@ void tnd_srv_job_cancel(struct srv_job *job)
 
 void tnd_srv_job_unref(struct srv_job *job)
 {
-    /* acquire and release: who frees has seen what the others did */
+    /* acquire and release: the thread that frees has seen all writes of the others */
     if (job == NULL || atomic_fetch_sub_explicit(&job->refs, 1, memory_order_acq_rel) > 1) {
         return;
     }
-    tnd_srv_job_unref(job->sibling); /* (SRV_MAX_CHOICES deep) */
+    tnd_srv_job_unref(job->sibling); /* (recursion, at most SRV_MAX_CHOICES deep) */
     tnd_srv_params_free(&job->params);
     tnd_srv_text_free(&job->text);
     (void)pthread_mutex_destroy(&job->mutex);
@@ -184,7 +184,7 @@ static const char *find(const char *text, size_t n, const char *word, size_t len
     return NULL;
 }
 
-/* How many bytes at the end of the text could be the start of the word. */
+/* Number of bytes at the end of the text that may begin the word. */
 static size_t held_back(const char *text, size_t n, const char *word, size_t length)
 {
     for (size_t k = length - 1 < n ? length - 1 : n; k > 0; k--) {
@@ -200,7 +200,7 @@ bool tnd_srv_job_stops(struct srv_job *job)
     const char *first = NULL;
     size_t held = 0;
     pthread_mutex_lock(&job->mutex);
-    const size_t n = job->text.n - job->n_ready; /* nothing before them belongs to a match */
+    const size_t n = job->text.n - job->n_ready; /* earlier bytes belong to no match */
     const char *fresh = n > 0 ? job->text.bytes + job->n_ready : NULL;
     for (int i = 0; n > 0 && i < job->params.n_stops; i++) {
         const char *stop = job->params.stops[i];
@@ -226,7 +226,7 @@ bool tnd_srv_job_stops(struct srv_job *job)
     return first != NULL;
 }
 
-/* ---- telling ---- */
+/* ---- notifying the reader ---- */
 
 void tnd_srv_job_finish(struct srv_job *job, enum srv_finish finish, const char *fault)
 {

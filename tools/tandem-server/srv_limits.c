@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Places of connections. */
+ * Deadlines and limits of connections. */
 #include "tools/tandem-server/srv_limits.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#define SEND_BYTES_PER_SECOND 16384.0 /* a slower reader of a whole reply is cut off */
+#define SEND_BYTES_PER_SECOND 16384.0 /* slower readers of a whole reply are disconnected */
 
 static bool is_in_hand(const struct srv_place *place)
 {
     return !place->is_closing && place->phase >= SRV_BODY;
 }
 
-/* Half-open: a whole request has not come. */
+/* Whether no complete request has been received. */
 static bool is_half_open(const struct srv_place *place)
 {
     return !place->is_closing && place->phase <= SRV_BODY;
@@ -34,8 +34,7 @@ static int count(const struct srv_limits *limits, uint64_t address, bool in_hand
     return n;
 }
 
-/* The connection that has been half open for the longest time; `address`: of those from there
- * alone. */
+/* The connection that has been half open longest; `address`: only among those from there. */
 static struct srv_place *find_stale(const struct srv_limits *limits, const uint64_t *address)
 {
     struct srv_place *found = NULL;
@@ -48,7 +47,7 @@ static struct srv_place *find_stale(const struct srv_limits *limits, const uint6
     return found;
 }
 
-/* An address that holds more than half of the places makes room itself. */
+/* An address with more than half of all connections gives way to its own. */
 static struct srv_place *choose_stale(const struct srv_limits *limits, uint64_t address)
 {
     const bool is_greedy = count(limits, address, false) > limits->options.max_connections / 2;
@@ -75,7 +74,7 @@ struct srv_place *tnd_srv_limits_add(struct srv_limits *limits, int socket, uint
     *(limits->last != NULL ? &limits->last->next : &limits->first) = place;
     limits->last = place;
     limits->n++;
-    /* a new connection says something at once; between requests there is more time */
+    /* a new connection must send soon; between requests there is more time */
     (void)tnd_srv_limits_enter(limits, place, SRV_HEADERS, now);
     return place;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Names of OpenAI's interface, of llama.cpp's server and of vLLM, as their documents list them
+ * Members of OpenAI's API, of llama.cpp's server and of vLLM, as their documents list them
  * (2026-11). */
 #include "tools/tandem-server/srv_members.h"
 
@@ -31,7 +31,7 @@
     {                                                                                              \
         name, routes, SRV_IGNORED, SRV_ANY, 0, 0, NULL                                             \
     }
-/* neutral: a number, or words */
+/* neutral value: a number, or words */
 #define REFUSE_BUT(name, routes, number, words)                                                    \
     {                                                                                              \
         name, routes, SRV_REFUSED, SRV_ANY, number, 0, words                                       \
@@ -39,7 +39,7 @@
 #define REFUSE(name, routes) REFUSE_BUT(name, routes, NAN, NULL)
 
 static const struct srv_member rows[] = {
-    /* what is computed */
+    /* input */
     READ("messages", CHAT, SRV_ANY),
     READ("prompt", TEXT | NATIVE, SRV_ANY),
     READ("input", EMBED, SRV_ANY),
@@ -59,7 +59,7 @@ static const struct srv_member rows[] = {
     READ_INTEGER("logprobs", TEXT, 0, SRV_MAX_LOGPROBS),
     READ_INTEGER("top_logprobs", CHAT, 0, SRV_MAX_LOGPROBS),
     READ_INTEGER("n_probs", NATIVE, 0, SRV_MAX_LOGPROBS),
-    /* how tokens are chosen */
+    /* sampling */
     READ_NUMBER("temperature", TEXTS, 0, 100),
     READ_NUMBER("top_p", TEXTS, 0, 1),
     READ_NUMBER("min_p", TEXTS, 0, 1),
@@ -78,7 +78,7 @@ static const struct srv_member rows[] = {
     REFUSE_BUT("top_a", TEXTS, 0, NULL),
     REFUSE_BUT("min_keep", TEXTS, 0, NULL),
     REFUSE_BUT("mirostat", TEXTS, 0, NULL),
-    IGNORE("mirostat_tau", TEXTS), /* parts of what is refused */
+    IGNORE("mirostat_tau", TEXTS), /* only used with refused members */
     IGNORE("mirostat_eta", TEXTS),
     REFUSE_BUT("dynatemp_range", TEXTS, 0, NULL),
     IGNORE("dynatemp_exponent", TEXTS),
@@ -98,7 +98,7 @@ static const struct srv_member rows[] = {
     REFUSE("use_beam_search", TEXTS),
     REFUSE_BUT("length_penalty", TEXTS, 1, NULL),
     REFUSE("logits_processors", TEXTS),
-    /* what a text may be */
+    /* restrictions of the output */
     READ("grammar", TEXTS, SRV_STRING),
     REFUSE("grammar_lazy", TEXTS),
     REFUSE("grammar_triggers", TEXTS),
@@ -120,7 +120,7 @@ static const struct srv_member rows[] = {
     IGNORE("parallel_tool_calls", TEXT | NATIVE),
     REFUSE("functions", TEXTS),
     REFUSE_BUT("function_call", TEXTS, NAN, "none|auto"),
-    /* where a text begins and ends, and what is told */
+    /* begin and end of a text, and extra output */
     READ_INTEGER("n", CHAT | TEXT, 1, SRV_MAX_CHOICES),
     REFUSE_BUT("n", NATIVE, 1, NULL),
     REFUSE_BUT("n_cmpl", TEXTS, 1, NULL),
@@ -139,7 +139,7 @@ static const struct srv_member rows[] = {
     REFUSE_BUT("truncate_prompt_tokens", ALL, -1, NULL),
     REFUSE("dimensions", EMBED),
     REFUSE_BUT("input_type", EMBED, NAN, NULL),
-    /* what goes into a conversation */
+    /* chats */
     REFUSE("chat_template", CHAT),
     READ("chat_template_kwargs", CHAT, SRV_ANY),
     READ("enable_thinking", CHAT, SRV_FLAG),
@@ -155,7 +155,7 @@ static const struct srv_member rows[] = {
     REFUSE("image_data", TEXTS),
     REFUSE("multimodal_data", TEXTS),
     REFUSE("lora", ALL),
-    /* what changes no text */
+    /* without effect on the text */
     IGNORE("model", ALL),
     IGNORE("user", ALL),
     IGNORE("metadata", ALL),
@@ -164,16 +164,16 @@ static const struct srv_member rows[] = {
     IGNORE("safety_identifier", ALL),
     IGNORE("prompt_cache_key", ALL),
     IGNORE("prompt_cache_retention", ALL),
-    IGNORE("prediction", CHAT), /* only makes a server faster */
+    IGNORE("prediction", CHAT), /* only an optimisation */
     IGNORE("cache_prompt", TEXTS),
     IGNORE("id_slot", TEXTS),
     IGNORE("slot_id", TEXTS),
-    IGNORE("n_keep", TEXTS), /* of a context that is shifted, which this server never does */
+    IGNORE("n_keep", TEXTS), /* for shifting the context, which this server never does */
     IGNORE("n_discard", TEXTS),
     IGNORE("n_cache_reuse", TEXTS),
     IGNORE("return_tokens", TEXTS),
     IGNORE("timings_per_token", TEXTS),
-    IGNORE("t_max_prompt_ms", TEXTS), /* llama.cpp's server does nothing with it either */
+    IGNORE("t_max_prompt_ms", TEXTS), /* llama.cpp's server ignores it too */
     IGNORE("priority", ALL),
     IGNORE("request_id", ALL),
 };
@@ -185,7 +185,7 @@ const struct srv_member *tnd_srv_member_row(int i)
     return i >= 0 && i < N_ROWS ? &rows[i] : NULL;
 }
 
-/* Whether `word` is one of those that `words` parts by '|'. */
+/* Whether `word` is in the '|'-separated list. */
 static bool is_word_of(const char *words, const char *word)
 {
     const size_t n = strlen(word);
@@ -198,7 +198,7 @@ static bool is_word_of(const char *words, const char *word)
     return false;
 }
 
-/* Values that are as if the member were not there. */
+/* Whether a value has the same effect as leaving the member out. */
 static bool is_neutral(const struct srv_member *row, const cJSON *item)
 {
     if (cJSON_IsNumber(item)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The members that a request may have: one table says for each of them where it may stand, what
- * values it takes, and whether it is read, ignored or refused. What is in no row is refused too, as
- * OpenAI does: a member that asks for something must not be dropped in silence. */
+ * Members that a request may have: one table has for each of them the routes, the valid values, and
+ * whether it is read, ignored or refused. Unknown members are refused too, as by OpenAI: a member
+ * that asks for something must not be dropped silently. */
 #ifndef TANDEM_SERVER_SRV_MEMBERS_H
 #define TANDEM_SERVER_SRV_MEMBERS_H
 
@@ -20,9 +20,9 @@ enum {
 enum srv_member_kind { SRV_NUMBER, SRV_INTEGER, SRV_FLAG, SRV_STRING, SRV_ANY };
 
 enum srv_member_use {
-    SRV_READ,    /* changes what is computed or told */
-    SRV_IGNORED, /* changes nothing here, whatever its value */
-    SRV_REFUSED  /* would change something that is not there: only a neutral value is taken */
+    SRV_READ,    /* affects the computation or the output */
+    SRV_IGNORED, /* has no effect here, whatever its value */
+    SRV_REFUSED  /* asks for a missing feature: only a neutral value is accepted */
 };
 
 struct srv_member {
@@ -30,13 +30,13 @@ struct srv_member {
     unsigned routes;
     enum srv_member_use use;
     enum srv_member_kind kind;
-    double low, high;    /* of numbers that are read; of refused ones `low` is the neutral value */
-    const char *neutral; /* of refused strings: words that say nothing, parted by '|' */
+    double low, high;    /* range of numbers that are read; of refused ones `low` is neutral */
+    const char *neutral; /* of refused strings: neutral words, separated by '|' */
 };
 
-/** Whether all members of a body may stand there. False: `body` has the fault. */
+/** Whether the route accepts all members of a body. False: the fault is in `body`. */
 bool tnd_srv_members_check(struct srv_body *body, enum srv_style style);
-/** The i-th row; NULL behind the last. */
+/** The i-th row; NULL after the last. */
 const struct srv_member *tnd_srv_member_row(int i);
 
 #endif

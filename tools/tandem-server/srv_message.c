@@ -16,7 +16,7 @@ struct srv_answer_options tnd_srv_message_options(const struct srv_job *job)
                                        .frame = params->frame};
 }
 
-/* Nine letters and digits, as Mistral's templates want them; FNV-1a over the job's name. */
+/* Nine letters and digits, as Mistral's templates require; FNV-1a of the job's id. */
 void tnd_srv_call_id(const struct srv_job *job, const struct srv_call *call, int i, char *out)
 {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -52,7 +52,7 @@ static void add_call(const struct srv_job *job, const struct srv_call *call, int
     tnd_srv_print(out, "}}");
 }
 
-/* The pieces from byte `begin` on, one behind the other. */
+/* Concatenates the pieces from byte `begin` on. */
 static void join(const char *text, const struct srv_spans *spans, size_t begin,
                  struct srv_text *out)
 {
@@ -75,7 +75,7 @@ size_t tnd_srv_message_add_spans(const char *text, const struct srv_spans *spans
     return spans->n > 0 ? spans->items[spans->n - 1].end : 0;
 }
 
-/* Calls beyond the first are dropped where the request wants one at a time. */
+/* Drops calls after the first if the request allows only one at a time. */
 static int count_calls(const struct srv_job *job, const struct srv_answer *answer)
 {
     return answer->n_calls > 1 && !job->params.tools.is_parallel ? 1 : answer->n_calls;
@@ -109,7 +109,7 @@ int tnd_srv_message_add(const struct srv_job *job, struct srv_text *out)
     return n;
 }
 
-/* What is new of some pieces, as one member. */
+/* Adds what is new in some pieces as one member. */
 static void add_new(const char *name, const char *text, const struct srv_spans *spans,
                     size_t *io_told, struct srv_text *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Messages of a chat, with functions that may be called, their calls and results, as the texts of a
- * template that knows a system, users and assistants. */
+ * Converts the messages of a chat, with functions, calls and results, for a template that only
+ * knows system, user and assistant messages. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,12 +17,12 @@ struct message {
 struct messages {
     struct message *items;
     size_t n;
-    struct srv_text texts; /* of all, one behind the other */
+    struct srv_text texts; /* of all messages, concatenated */
     struct srv_tools tools;
-    bool was_result; /* the last one was a call's result */
+    bool was_result; /* the previous one was the result of a call */
 };
 
-/* The text of a message: a string, or parts {"type":"text","text":".."} one behind the other. */
+/* Appends the text of a message: a string, or concatenated parts {"type":"text","text":".."}. */
 static bool content_of(struct srv_body *body, const cJSON *message, int i, struct srv_text *out)
 {
     const cJSON *content = cJSON_GetObjectItemCaseSensitive(message, "content");
@@ -52,7 +52,7 @@ static void add_tools(struct messages *messages)
     }
 }
 
-/* The text of a message, with the calls of an assistant's. */
+/* Appends the text of a message, with the calls of an assistant's. */
 static bool add_text(struct srv_body *body, struct messages *messages, const cJSON *message, int i)
 {
     const cJSON *content = cJSON_GetObjectItemCaseSensitive(message, "content");
@@ -62,7 +62,7 @@ static bool add_text(struct srv_body *body, struct messages *messages, const cJS
            tnd_srv_tools_add_calls(body, messages->tools.format, message, &messages->texts);
 }
 
-/* Results of calls are the user's; those of one turn together are one message. */
+/* Results of calls become user messages; consecutive results become one message. */
 static bool add_message(struct srv_body *body, struct messages *messages, const cJSON *message,
                         int i)
 {
@@ -74,7 +74,7 @@ static bool add_message(struct srv_body *body, struct messages *messages, const 
     }
     const char *name = role->valuestring;
     const bool is_result = strcmp(name, "tool") == 0;
-    /* "developer": OpenAI's name for what the system says to newer models */
+    /* "developer": OpenAI's name for the system role in newer models */
     name = is_result ? "user" : strcmp(name, "developer") == 0 ? "system" : name;
     if (is_result && messages->was_result) {
         tnd_srv_add(texts, "\n", 1);
@@ -119,7 +119,7 @@ static bool read_messages(struct srv_body *body, const cJSON *array, struct mess
     return !messages->texts.failed || tnd_srv_body_fault(body, "no memory for the messages");
 }
 
-/* As objects with role and content. */
+/* Converts to objects with role and content. */
 static cJSON *as_objects(struct messages *messages)
 {
     cJSON *list = cJSON_CreateArray();
@@ -141,7 +141,7 @@ static cJSON *as_objects(struct messages *messages)
     return list;
 }
 
-/* The conversation in words of ours, for a template that knows nothing of functions. */
+/* The conversation as plain texts, for a template without functions. */
 static cJSON *flat_messages(struct srv_body *body, const cJSON *array, struct messages *messages)
 {
     messages->items = calloc((size_t)cJSON_GetArraySize(array) + 1, sizeof(messages->items[0]));

@@ -15,7 +15,7 @@
 #include "tools/tandem-server/srv_saved.h"
 #include "tools/say.h"
 
-/* Hands a failure on. */
+/* Returns a failure to the caller. */
 #define SRV_TRY(expression)                                                                        \
     do {                                                                                           \
         const enum tandem_status srv_try_status_ = (expression);                                   \
@@ -40,7 +40,7 @@ static enum tandem_status read_type(const char *name, enum tandem_type *out,
     return TANDEM_OK;
 }
 
-/* The first line of the file. */
+/* Reads the first line of a file. */
 static enum tandem_status read_key(struct srv_kit *kit, const char *path,
                                    struct tandem_error *error)
 {
@@ -115,7 +115,7 @@ static enum tandem_status open_runtime(struct srv_kit *kit, const struct srv_set
                                    error);
 }
 
-/* The file's name without folder and ending. */
+/* File name without folder. */
 static const char *name_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -151,7 +151,7 @@ static enum tandem_status open_engine(struct srv_kit *kit, const struct srv_sett
     return tnd_srv_engine_new(&options, &kit->engine, error);
 }
 
-/* A file that is not there yet, or that does not fit, costs the texts alone. */
+/* If the file is missing or does not fit, the cache just starts empty. */
 static void restore(struct srv_kit *kit, const char *path)
 {
     struct tandem_error error = {0};
@@ -161,7 +161,7 @@ static void restore(struct srv_kit *kit, const char *path)
     }
 }
 
-/* The one that is asked for, else the model's own. A model without any serves completions. */
+/* Opens the requested template, or the model's own. Without either, only completions are served. */
 static enum tandem_status open_template(struct srv_kit *kit, const struct srv_settings *settings,
                                         struct tandem_error *error)
 {

@@ -17,7 +17,7 @@ struct srv_settings {
     int64_t threads, context, cells, parallel, queue, answer, delay_ms;
 };
 
-/** All that a server is made of, to be closed in reverse order. */
+/** All objects of a server, closed in reverse order. */
 struct srv_kit {
     tandem_source *source;
     tandem_model *model;
@@ -31,10 +31,11 @@ struct srv_kit {
     struct srv_server server;
 };
 
-/** Opens all by the settings; the engine's thread is not started. tnd_srv_close in any case. */
+/** Opens everything as the settings say; does not start the engine's thread. Call tnd_srv_close in
+ * any case. */
 enum tandem_status tnd_srv_open(struct srv_kit *kit, const struct srv_settings *settings,
                                 struct tandem_error *error);
-/** A kit of zeros is allowed. */
+/** A zeroed kit is allowed. */
 void tnd_srv_close(struct srv_kit *kit);
 
 #endif

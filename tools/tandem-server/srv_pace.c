@@ -4,7 +4,7 @@
 
 #include "tandem/llama.h"
 
-enum { LEAST = 8, FIRST = 64 /* nothing is known yet */ };
+enum { LEAST = 8, FIRST = 64 /* before any times are known */ };
 
 double tnd_srv_pace_session(void *user, int64_t m)
 {

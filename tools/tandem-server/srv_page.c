@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The page to chat with: one file that asks for nothing but this server. */
+ * The chat page: a single file that loads nothing but from this server. */
 #include "tools/tandem-server/srv_routes.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Parameters and prompts of requests; srv_members.c says which members there are. */
+ * Parameters and prompts of requests; srv_members.c lists the members. */
 #include "tools/tandem-server/srv_params.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static bool read_stops(struct srv_body *body, struct srv_params *out)
     return true;
 }
 
-/* Chats say whether and how many, completions how many, llama.cpp n_probs. */
+/* Chats have a flag and a number, completions a number, llama.cpp n_probs. */
 static bool read_logprobs(struct srv_body *body, struct srv_params *out)
 {
     int64_t n = 0;
@@ -58,7 +58,7 @@ static bool read_logprobs(struct srv_body *body, struct srv_params *out)
     return true;
 }
 
-/* Names of llama.cpp's server. */
+/* Values as in llama.cpp's server. */
 static bool read_reasoning(struct srv_body *body, struct srv_params *out)
 {
     const char *format = NULL;
@@ -94,7 +94,7 @@ static bool read_sampler(const struct srv_server *server, struct srv_body *body,
         .top_p = (float)top_p,
         .min_p = (float)min_p,
         .top_k = top_k > 0 ? top_k : 0,
-        .repeat_penalty = last == 0 ? 1.0f : (float)penalty, /* of no token at all */
+        .repeat_penalty = last == 0 ? 1.0f : (float)penalty, /* penalty for no tokens */
         .repeat_last = last < 0 ? SRV_MAX_REPEAT : last,
         .seed =
             seed >= 0 ? (uint64_t)seed : (uint64_t)now.tv_nsec + (uint64_t)now.tv_sec * 1000003};
@@ -185,7 +185,7 @@ bool tnd_srv_ids_read(const struct srv_server *server, struct srv_body *body, co
     return true;
 }
 
-/* A text: a string or an array of tokens. */
+/* Reads a text: a string or an array of tokens. */
 static bool read_text(const struct srv_server *server, struct srv_body *body, enum srv_style style,
                       const cJSON *prompt, struct srv_ids *out)
 {
@@ -202,7 +202,7 @@ static bool read_text(const struct srv_server *server, struct srv_body *body, en
     return tnd_srv_body_fault(body, "'%s' must be a string or an array of tokens", name);
 }
 
-/* Appends a text, which it takes over. */
+/* Appends a text and frees it. */
 static bool append_text(struct srv_body *body, struct srv_ids *text, struct srv_ids *out)
 {
     int32_t *ids = realloc(out->ids, (out->n + text->n + 1) * sizeof(ids[0]));
@@ -242,7 +242,7 @@ static bool read_texts(const struct srv_server *server, struct srv_body *body, e
     return true;
 }
 
-/* A document: a text, or {"text": ..}. */
+/* Appends the query with a document: a string, or {"text": ..}. */
 static bool append_pair(const struct srv_server *server, struct srv_body *body, const char *query,
                         const cJSON *document, struct srv_ids *out)
 {

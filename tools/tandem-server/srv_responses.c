@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * /v1/responses: responses, whole and as events. */
+ * /v1/responses: responses as a whole and as events. */
 #include "tools/tandem-server/srv_responses.h"
 
 #include <stdio.h>
@@ -67,7 +67,7 @@ static void add_call(const struct srv_job *job, const struct srv_answer *answer,
     tnd_srv_print(out, ",\"status\":\"%s\"}", is_done ? "completed" : "in_progress");
 }
 
-/* A message stands in every output that has no calls. */
+/* Every output without calls contains a message. */
 static bool has_message(const struct srv_answer *answer)
 {
     return answer->content.n > 0 || answer->n_calls == 0;
@@ -99,7 +99,7 @@ static void add_output(const struct srv_job *job, const struct srv_answer *answe
     }
 }
 
-/* `answer` NULL: it has only begun. */
+/* `answer` NULL: it has just begun. */
 static void add_response(const struct srv_server *server, const struct srv_job *job,
                          const struct srv_answer *answer, struct srv_text *out)
 {
@@ -156,7 +156,7 @@ struct teller {
     struct srv_text *out;
 };
 
-/* The begin of an event, whose braces the caller closes by end_event. */
+/* Begins an event; end_event closes its braces. */
 static void begin_event(struct teller *t, const char *type)
 {
     tnd_srv_print(t->out, "event: %s\ndata: {\"type\":\"%s\",\"sequence_number\":%d", type, type,
@@ -182,7 +182,7 @@ static void begin_item_event(struct teller *t, const char *type)
     tnd_srv_print(t->out, ",\"output_index\":%d,\"item\":", t->reader->n_items);
 }
 
-/* Members that events of the message's text have. */
+/* Begins an event about the message's text, with the members that these have in common. */
 static void begin_text_event(struct teller *t, const char *type)
 {
     begin_event(t, type);

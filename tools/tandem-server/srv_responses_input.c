@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * /v1/responses: a request of OpenAI's newer interface becomes one for a chat. */
+ * /v1/responses: translates a request of OpenAI's newer API into one for a chat. */
 #include <string.h>
 
 #include "tools/tandem-server/srv_responses.h"
 
-/* What is taken over under the same name or another one, and what changes no text. */
+/* Members that keep or change their name, and those without effect on the text. */
 static const struct {
     const char *name, *of_chat; /* NULL: dropped */
 } members[] = {{"model", NULL},
-               {"input", NULL}, /* read below, as the next five are */
+               {"input", NULL}, /* read below, like the next five */
                {"instructions", NULL},
                {"tools", NULL},
                {"tool_choice", NULL},
@@ -23,14 +23,14 @@ static const struct {
                {"stream", "stream"},
                {"parallel_tool_calls", "parallel_tool_calls"},
                {"metadata", NULL},
-               {"store", NULL}, /* nothing is stored, and nothing refers to it */
+               {"store", NULL}, /* nothing is stored, so nothing can refer to it */
                {"user", NULL},
                {"service_tier", NULL},
                {"safety_identifier", NULL},
                {"prompt_cache_key", NULL},
                {"include", NULL}};
 
-/* Adds `item`, which it takes over. */
+/* Adds `item`, or frees it. */
 static bool add(struct srv_body *body, cJSON *object, const char *name, cJSON *item)
 {
     const bool is_good = item != NULL && (name != NULL ? cJSON_AddItemToObject(object, name, item)
@@ -48,7 +48,7 @@ static const char *text_of(const cJSON *object, const char *name)
     return cJSON_IsString(item) ? item->valuestring : NULL;
 }
 
-/* Members that clients send with the value that changes nothing. */
+/* Members that clients send with a value that has no effect. */
 static bool is_default(const cJSON *one)
 {
     return cJSON_IsNull(one) || (strcmp(one->string, "background") == 0 && cJSON_IsFalse(one)) ||
@@ -85,7 +85,7 @@ static cJSON *add_message(struct srv_body *body, cJSON *messages, const char *ro
                : NULL;
 }
 
-/* A text, or parts of type input_text, output_text and text. */
+/* Adds a string, or parts of type input_text, output_text and text. */
 static bool add_content(struct srv_body *body, const cJSON *content, cJSON *message)
 {
     if (!cJSON_IsArray(content)) {
@@ -110,7 +110,7 @@ static bool add_content(struct srv_body *body, const cJSON *content, cJSON *mess
     return true;
 }
 
-/* Calls in a row are those of one message. */
+/* Consecutive calls belong to one message. */
 static bool add_call(struct srv_body *body, const cJSON *item, cJSON *messages)
 {
     const char *name = text_of(item, "name"), *arguments = text_of(item, "arguments");
@@ -147,7 +147,7 @@ static bool add_item(struct srv_body *body, const cJSON *item, int i, cJSON *mes
         cJSON *message = add_message(body, messages, "tool");
         return message != NULL && add_content(body, output, message);
     }
-    return (type != NULL && strcmp(type, "reasoning") == 0) || /* models do not see it again */
+    return (type != NULL && strcmp(type, "reasoning") == 0) || /* not sent to the model again */
            tnd_srv_body_fault(body, "'input' %d: type '%.40s' is not supported", i,
                               type != NULL ? type : "");
 }
@@ -182,7 +182,7 @@ static bool read_input(struct srv_body *body, cJSON *chat)
     return true;
 }
 
-/* Functions stand in the list themselves, not within "function". */
+/* Here functions are direct items of the list, not within "function". */
 static bool read_tools(struct srv_body *body, cJSON *chat)
 {
     const cJSON *tools = tnd_srv_body_member(body, "tools");
@@ -229,7 +229,7 @@ static bool read_text(struct srv_body *body, cJSON *chat)
            add(body, out, "json_schema", cJSON_Duplicate(format, true));
 }
 
-/* {"effort":"low","summary":"auto"}: how long to think. Reasoning is sent whole. */
+/* {"effort":"low","summary":"auto"}: how long to think. Reasoning is never summarised. */
 static bool read_reasoning(struct srv_body *body, cJSON *chat)
 {
     const cJSON *reasoning = tnd_srv_body_member(body, "reasoning");

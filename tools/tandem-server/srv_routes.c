@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which path is served by what, and who may ask. */
+ * Which function handles which path, and who may call it. */
 #include "tools/tandem-server/srv_routes.h"
 
 #include <stdarg.h>
@@ -7,9 +7,9 @@
 #include <string.h>
 
 struct route {
-    const char *method, *path; /* that ends with '/': and what begins with it */
+    const char *method, *path; /* a path that ends with '/' matches all that begin with it */
     srv_route_fn fn;
-    bool is_open; /* also without the key */
+    bool is_open; /* needs no key */
 };
 
 static const struct route routes[] = {
@@ -74,7 +74,7 @@ void tnd_srv_reply_free(struct srv_reply *reply)
     reply->job = NULL;
 }
 
-/* Takes as long whatever the first wrong byte is. */
+/* Constant time, so that timing does not reveal the first wrong byte. */
 static bool is_key(const char *given, const char *key)
 {
     const char *head = "Bearer ";
@@ -91,15 +91,15 @@ static bool is_key(const char *given, const char *key)
     return different == 0;
 }
 
-/* Whether a header's host, with or without a port, is `name`. */
+/* Whether a header's host is `name`, with or without a port. */
 static bool is_host(const char *host, const char *name)
 {
     const size_t n = strlen(name);
     return strncmp(host, name, n) == 0 && (host[n] == '\0' || host[n] == ':');
 }
 
-/* A page of somebody else, shown in a browser of this machine, must not talk to the server: neither
- * under its own origin nor under a name of its own that leads here (DNS rebinding). */
+/* A foreign web page in a browser on this machine must not reach the server: neither by its own
+ * origin nor by a host name that resolves to this machine (DNS rebinding). */
 static bool is_trusted(const struct srv_server *server, const struct srv_request *request)
 {
     const char *host = request->host != NULL ? request->host : "";

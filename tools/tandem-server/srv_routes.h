@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the route table calls in other files. */
+ * Functions of the route table that are in other files. */
 #ifndef TANDEM_SERVER_SRV_ROUTES_H
 #define TANDEM_SERVER_SRV_ROUTES_H
 
@@ -26,7 +26,7 @@ void tnd_srv_detokenize(const struct srv_server *server, const struct srv_reques
 void tnd_srv_apply_template(const struct srv_server *server, const struct srv_request *request,
                             struct srv_reply *reply);
 
-/* srv_about.c: what the server is and does */
+/* srv_about.c: description and state of the server */
 void tnd_srv_health(const struct srv_server *server, const struct srv_request *request,
                     struct srv_reply *reply);
 void tnd_srv_models(const struct srv_server *server, const struct srv_request *request,
@@ -44,7 +44,7 @@ void tnd_srv_slots(const struct srv_server *server, const struct srv_request *re
 void tnd_srv_metrics(const struct srv_server *server, const struct srv_request *request,
                      struct srv_reply *reply);
 
-/* srv_page.c: the page to chat with */
+/* srv_page.c: the chat page */
 void tnd_srv_page(const struct srv_server *server, const struct srv_request *request,
                   struct srv_reply *reply);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Files of texts. Little-endian, no padding: "TNDTEXTS", uint32 version (1), uint32 sequences; of
- * each sequence int64 n and n int32 tokens; uint64 FNV-1a of all this; then a state of the session
- * (llama/state.c), which has a checksum of its own. */
+ * Files of cached texts. Little-endian, no padding: "TNDTEXTS", uint32 version (1), uint32 number
+ * of sequences; for each sequence int64 n and n int32 tokens; uint64 FNV-1a of all this; then a
+ * session state (llama/state.c) with a checksum of its own. */
 #include "tools/tandem-server/srv_saved.h"
 
 #include <stdio.h>
@@ -77,13 +77,13 @@ enum tandem_status tnd_srv_save_bytes(const struct srv_engine *engine, char **ou
     return TANDEM_OK;
 }
 
-/* Whether something lies there that no server has written: it is not replaced. */
+/* Whether the path is a file that no server has written: it is not replaced. */
 static bool is_foreign(const char *path)
 {
     char magic[sizeof(MAGIC)];
     FILE *file = fopen(path, "rb");
     if (file == NULL) {
-        return false; /* writing will tell */
+        return false; /* writing reports the error */
     }
     const size_t n = fread(magic, 1, sizeof(magic), file);
     fclose(file);
@@ -124,7 +124,7 @@ static bool take(struct reader *reader, void *out, size_t n)
     return true;
 }
 
-/* Reads the tokens of all sequences into the engine's. */
+/* Reads the tokens of all sequences into the engine. */
 static enum tandem_status read_texts(struct srv_engine *engine, struct reader *reader,
                                      struct tandem_error *error)
 {
@@ -162,7 +162,7 @@ static enum tandem_status read_texts(struct srv_engine *engine, struct reader *r
                            : TANDEM_OK;
 }
 
-/* The state must be of these texts, and leave the room that admission counts with. */
+/* Checks that the state belongs to these texts and leaves the free cells that admission assumes. */
 static enum tandem_status check_texts(const struct srv_engine *engine, struct tandem_error *error)
 {
     int64_t cells = 0;

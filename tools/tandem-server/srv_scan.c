@@ -60,7 +60,7 @@ static enum srv_scan scan_string(struct srv_cursor *cursor)
     return SRV_SCAN_SHORT;
 }
 
-/* Numbers, true, false, null: complete once something else follows. */
+/* Numbers, true, false, null: complete once another character follows. */
 static enum srv_scan scan_word(struct srv_cursor *cursor)
 {
     const size_t begin = cursor->at;
@@ -77,7 +77,7 @@ static enum srv_scan scan_word(struct srv_cursor *cursor)
 static enum srv_scan scan_brackets(struct srv_cursor *cursor)
 {
     struct srv_cursor c = *cursor;
-    uint64_t arrays = 0; /* bit i: what is open at depth i is an array */
+    uint64_t arrays = 0; /* bit i: the container at depth i is an array */
     int depth = 0;
     while (c.at < c.n) {
         const char byte = c.text[c.at];

@@ -12,18 +12,18 @@
 
 /* ---- tokens ---- */
 
-/* The bytes of a token, as the text shows them. */
+/* The bytes of a token as shown in the text. */
 static size_t show(struct srv_engine *engine, struct srv_sequence *s, int32_t id, char *out,
                    size_t capacity)
 {
-    /* an answer is taken apart by marks that are special tokens in some vocabularies */
+    /* answers are split at marks that are special tokens in some vocabularies */
     s->stream.shows_special = s->job->params.style == SRV_CHAT &&
                               tnd_srv_vocabulary_is_mark(engine->options.vocabulary, id);
     const size_t n = tandem_token_stream_next(&s->stream, id, out, capacity);
     return n <= capacity ? n : 0;
 }
 
-/* Adds a token to the job's text, which ends by it or goes on. */
+/* Adds a token to the job's text, and ends the job if it is complete. */
 static void add(struct srv_engine *engine, struct srv_sequence *s, const struct srv_token *token)
 {
     char bytes[1024];
@@ -42,7 +42,7 @@ static void add(struct srv_engine *engine, struct srv_sequence *s, const struct 
     }
 }
 
-/* The grammar allows no token: at its end, or nowhere. */
+/* The grammar allows no further token: the text is complete, or in a dead end. */
 static void end_by_grammar(struct srv_engine *engine, struct srv_sequence *s)
 {
     const enum tandem_grammar_state state = tandem_sampler_grammar_state(s->sampler);
@@ -56,13 +56,13 @@ static void end_by_grammar(struct srv_engine *engine, struct srv_sequence *s)
     }
 }
 
-/* Whether a choice cannot be made where the logits lie. */
+/* Whether choosing needs the logits on the host. */
 static bool needs_logits(const struct srv_params *params)
 {
     return params->wants_logprobs || !tnd_srv_bias_is_empty(&params->bias);
 }
 
-/* Chooses the next token of a text; `logits` may be NULL where nobody needs them. */
+/* Chooses the next token of a text; the logits may be NULL if they are not needed. */
 static void choose(struct srv_engine *engine, struct srv_sequence *s, int32_t sequence)
 {
     const float *logits = tandem_session_logits(engine->session, sequence);
@@ -98,7 +98,7 @@ static void take_embedding(struct srv_engine *engine, struct srv_sequence *s, in
     const int64_t n = tandem_session_embedding_size(engine->session);
     const float *values = tandem_session_embedding(engine->session, sequence);
     struct srv_job *job = s->job;
-    if (job->embeddings == NULL) { /* nobody reads them before the end */
+    if (job->embeddings == NULL) { /* nothing is read before the job ends */
         const size_t n_texts = job->texts.n_texts > 0 ? (size_t)job->texts.n_texts : 1;
         job->embeddings = calloc(n_texts, (size_t)n * sizeof(float));
         job->n_embedding = n;
@@ -115,7 +115,7 @@ static void take_embedding(struct srv_engine *engine, struct srv_sequence *s, in
     if (job->params.is_rerank) {
         sum = 1.0;
     }
-    for (int64_t i = 0; i < n; i++) { /* vectors of length 1, as clients expect */
+    for (int64_t i = 0; i < n; i++) { /* unit vectors, as clients expect */
         copy[i] = sum > 0.0 ? (float)((double)values[i] / sqrt(sum)) : 0.0f;
     }
     if (tnd_srv_job_next_text(job)) {
@@ -127,7 +127,7 @@ static void take_embedding(struct srv_engine *engine, struct srv_sequence *s, in
 
 /* ---- batches ---- */
 
-/* The prompt that was there first, of those behind the job `after`; -1: none. */
+/* The oldest prompt that is newer than the job `after`; -1: none. */
 static int next_prompt(const struct srv_engine *engine, uint64_t after)
 {
     int found = -1;
@@ -141,7 +141,7 @@ static int next_prompt(const struct srv_engine *engine, uint64_t after)
     return found;
 }
 
-/* Texts that run; only those that get a token at a time, or all. */
+/* Number of running texts: those being generated, or with prompts. */
 static int count_running(const struct srv_engine *engine, bool has_prompts)
 {
     int n = 0;
@@ -151,8 +151,9 @@ static int count_running(const struct srv_engine *engine, bool has_prompts)
     return n;
 }
 
-/* Fills in the entries of a batch, one of `n_batches`: its share of the texts that get a token, and
- * of prompts what there is time for: texts of other batches in flight wait for it, too. */
+/* Fills in the entries of one of `n_batches` batches: its share of the texts being generated, and
+ * as many prompt tokens as there is time for: texts of other batches in flight wait for this one,
+ * too. */
 static void make_batch(struct srv_engine *engine, int n_batches, struct srv_batch *batch)
 {
     const int n_others = count_running(engine, false);
@@ -188,7 +189,7 @@ static void make_batch(struct srv_engine *engine, int n_batches, struct srv_batc
     batch->n_prompt = budget - left;
 }
 
-/* The batch was computed: texts move on. */
+/* Handles a computed batch: each text advances. */
 static void take_batch(struct srv_engine *engine, const struct srv_batch *batch)
 {
     for (int64_t k = 0; k < batch->n; k++) {
@@ -232,7 +233,7 @@ static void count(struct srv_engine *engine, int64_t n_prompt, double seconds)
     *(n_prompt > 0 ? &counts->prompt_seconds : &counts->generate_seconds) += seconds;
 }
 
-/* Nothing was appended. */
+/* Ends the jobs of a failed batch; nothing was appended. */
 static void fail_batch(struct srv_engine *engine, const struct srv_batch *batch,
                        const struct tandem_error *error)
 {
@@ -244,11 +245,11 @@ static void fail_batch(struct srv_engine *engine, const struct srv_batch *batch,
     if (is_lost && !engine->is_lost) {
         engine->is_lost = true;
         (void)fprintf(stderr, "tandem-server: %s\n", error->text);
-        (void)kill(getpid(), SIGTERM); /* the server ends as when it is asked to */
+        (void)kill(getpid(), SIGTERM); /* stops the server as a request to end does */
     }
 }
 
-/* Begins a batch, one of `n_batches` that should be in flight. False: there is no text for it. */
+/* Begins one of `n_batches` batches that should be in flight. False: there is no text for it. */
 static bool begin_batch(struct srv_engine *engine, int n_batches)
 {
     struct tandem_error error = {0};
@@ -286,7 +287,7 @@ static void end_batch(struct srv_engine *engine)
     engine->n_batches--;
     memmove(engine->batches, engine->batches + 1,
             (size_t)engine->n_batches * sizeof(engine->batches[0]));
-    engine->batches[engine->n_batches] = batch; /* its memory */
+    engine->batches[engine->n_batches] = batch; /* its memory is reused */
     for (int64_t k = 0; k < batch.n; k++) {
         engine->sequences[batch.entries[k].sequence].is_in_flight = false;
     }

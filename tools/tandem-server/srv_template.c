@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Conversations as the variables of the model's chat template. */
+ * Conversations as variables of the model's chat template. */
 #include "tools/tandem-server/srv_template.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 /* ---- messages ---- */
 
-/* {"type":"text","text":".."} one behind the other; other parts are refused. */
+/* Concatenates parts {"type":"text","text":".."}; other parts are refused. */
 static cJSON *joined_parts(struct srv_body *body, const cJSON *parts, int i)
 {
     struct srv_text text = {0};
@@ -31,7 +31,7 @@ static cJSON *joined_parts(struct srv_body *body, const cJSON *parts, int i)
     return joined;
 }
 
-/* OpenAI's arguments are JSON in a string; templates expect the object. */
+/* OpenAI has arguments as a JSON string; templates expect the object. */
 static void open_arguments(cJSON *message)
 {
     cJSON *call = NULL;
@@ -67,7 +67,7 @@ static bool check_message(struct srv_body *body, cJSON *message, int i)
                                   "assistant or tool",
                                   i, role->valuestring);
     }
-    /* "developer": OpenAI's name for what the system says to newer models */
+    /* "developer": OpenAI's name for the system role in newer models */
     if (strcmp(role->valuestring, "developer") == 0) {
         cJSON_ReplaceItemInObjectCaseSensitive(message, "role", cJSON_CreateString("system"));
     }
@@ -85,7 +85,7 @@ static bool check_message(struct srv_body *body, cJSON *message, int i)
     return true;
 }
 
-/* Takes an assistant's text from the end; what it calls stays. */
+/* Removes an assistant's text at the end; its calls stay. */
 static bool take_begun(cJSON *messages, char **out_begun)
 {
     const int last = cJSON_GetArraySize(messages) - 1;
@@ -122,7 +122,7 @@ cJSON *tnd_srv_template_messages(struct srv_body *body, const cJSON *messages, c
 
 /* ---- variables ---- */
 
-/* Members of the request that templates know, as llama.cpp's server and vLLM hand them on. */
+/* Adds members of the request that templates know, as llama.cpp's server and vLLM do. */
 static bool add_others(cJSON *variables, const struct srv_body *body)
 {
     static const char *const names[] = {"documents", "reasoning_effort", "enable_thinking"};
@@ -149,7 +149,7 @@ static char *print_variables(const struct srv_body *body, const cJSON *messages,
     char *text = NULL;
     if (variables != NULL && cJSON_AddTrueToObject(variables, "add_generation_prompt") != NULL &&
         add_others(variables, body)) {
-        /* (a variable of these names would hide the conversation) */
+        /* (variables of these names would hide the conversation) */
         cJSON_DeleteItemFromObjectCaseSensitive(variables, "messages");
         cJSON_DeleteItemFromObjectCaseSensitive(variables, "tools");
         const bool is_good =
@@ -164,7 +164,7 @@ static char *print_variables(const struct srv_body *body, const cJSON *messages,
 
 /* ---- tokens ---- */
 
-/* Puts the start of an answer behind the text; it is the client's. */
+/* Appends the beginning of an answer, marked as the client's text. */
 static bool append(struct tandem_rendered *rendered, const char *begun)
 {
     const size_t n = strlen(begun);
@@ -185,7 +185,7 @@ static bool append(struct tandem_rendered *rendered, const char *begun)
     return true;
 }
 
-/* The marks of reasoning that the template has opened for the model; NULL: none. */
+/* The marks of reasoning that the template has opened; NULL: none. */
 static const struct srv_marks *opened_reasoning(const struct tandem_rendered *rendered)
 {
     const struct srv_marks *marks;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Space for n more bytes and the zero. */
+/* Makes room for n more bytes and the zero. */
 static bool reserve(struct srv_text *text, size_t n)
 {
     if (text->failed || n > SIZE_MAX / 4 - text->n) {
@@ -86,7 +86,7 @@ static void add_escaped(struct srv_text *text, char byte)
 
 void tnd_srv_add_json(struct srv_text *text, const char *bytes, size_t n)
 {
-    size_t plain = 0; /* where bytes begin that stand for themselves */
+    size_t plain = 0; /* start of the bytes that need no escape */
     if (n == 0) {     /* `bytes` may be NULL */
         tnd_srv_add(text, "\"\"", 2);
         return;

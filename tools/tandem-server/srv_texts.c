@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Routes that make jobs, and those of the tokenizer. */
+ * Routes that create jobs, and those of the tokenizer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "tools/tandem-server/srv_responses.h"
 #include "tools/tandem-server/srv_routes.h"
 
-/* Most tokens that a text can have: the context, and what the cache holds of one text. */
+/* Maximum number of tokens of a text: limited by the context and the cache. */
 static int64_t most_tokens(const struct srv_server *server)
 {
     const int64_t context = tnd_srv_engine_context(server->engine);
@@ -38,7 +38,7 @@ static void submit(const struct srv_server *server, struct srv_job *job, struct 
     tnd_srv_job_unref(job);
 }
 
-/* Whether all texts of a prompt have tokens, and not too many. */
+/* Whether all texts of a prompt have tokens, but not too many. */
 static bool check_prompt(const struct srv_ids *prompt, int64_t most, struct srv_reply *reply)
 {
     int64_t begin = 0;
@@ -58,7 +58,7 @@ static bool check_prompt(const struct srv_ids *prompt, int64_t most, struct srv_
     return true;
 }
 
-/* Makes a job of parameters and a prompt, both of which it takes over. */
+/* Creates a job from parameters and a prompt, and takes ownership of both. */
 static void make_job(const struct srv_server *server, struct srv_params *params,
                      struct srv_ids *prompt, struct srv_reply *reply)
 {
@@ -72,7 +72,7 @@ static void make_job(const struct srv_server *server, struct srv_params *params,
         tnd_srv_reply_error(reply, 500, "no memory for the request");
         return;
     }
-    *params = (struct srv_params){0}; /* the job's now, as the prompt is */
+    *params = (struct srv_params){0}; /* now owned by the job, like the prompt */
     *prompt = (struct srv_ids){0};
     const int64_t left = most - job->n_prompt;
     job->params.max_tokens = job->params.max_tokens < left ? job->params.max_tokens : left;
@@ -81,7 +81,7 @@ static void make_job(const struct srv_server *server, struct srv_params *params,
 
 /* ---- several choices ---- */
 
-/* Copies prompt `text` of a request, which may have one or several. False: no memory. */
+/* Copies one text of a prompt, which may have several. False: out of memory. */
 static bool copy_text(const struct srv_ids *all, int text, struct srv_ids *out)
 {
     const int64_t begin = all->ends != NULL && text > 0 ? all->ends[text - 1] : 0;
@@ -94,7 +94,7 @@ static bool copy_text(const struct srv_ids *all, int text, struct srv_ids *out)
     return out->ids != NULL;
 }
 
-/* The text of a job begins with its prompt. */
+/* Makes the text of a job begin with its prompt. */
 static bool echo_prompt(const struct srv_server *server, struct srv_job *job)
 {
     struct tandem_token_stream stream = tandem_token_stream_begin(server->tokenizer, true);
@@ -110,8 +110,8 @@ static bool echo_prompt(const struct srv_server *server, struct srv_job *job)
     return !job->text.failed;
 }
 
-/* The job of choice `i`; each prompt has `n` choices. The parameters are read from the body once
- * more, since each job owns its own. NULL: `reply` says why. */
+/* Creates the job of choice `i`; each prompt has `n` choices. Reads the parameters from the body
+ * again, since each job owns its own. NULL: the reason is in `reply`. */
 static struct srv_job *make_choice(const struct srv_server *server, struct srv_body *body,
                                    enum srv_style style, const struct srv_ids *prompts, int i,
                                    int64_t n, struct srv_reply *reply)
@@ -129,7 +129,7 @@ static struct srv_job *make_choice(const struct srv_server *server, struct srv_b
     } else if (!copy_text(prompts, i / (int)n, &prompt)) {
         tnd_srv_reply_error(reply, 500, "no memory for the request");
     } else if (check_prompt(&prompt, most - 1, reply)) {
-        params.sampler.seed += (uint64_t)i; /* choices differ */
+        params.sampler.seed += (uint64_t)i; /* so that choices differ */
         job = tnd_srv_job_new(&params, &prompt);
         if (job == NULL) {
             tnd_srv_reply_error(reply, 500, "no memory for the request");
@@ -152,7 +152,7 @@ static struct srv_job *make_choice(const struct srv_server *server, struct srv_b
     return job;
 }
 
-/* Hands all choices to the engine, or none of them is computed to its end. */
+/* Submits all choices to the engine; if one is refused, cancels all. */
 static void submit_all(const struct srv_server *server, struct srv_job *first,
                        struct srv_reply *reply)
 {
@@ -165,7 +165,7 @@ static void submit_all(const struct srv_server *server, struct srv_job *first,
             *reply = one;
             return;
         }
-        tnd_srv_job_unref(one.job); /* its reference is the one before it */
+        tnd_srv_job_unref(one.job); /* the previous choice holds its reference */
     }
     reply->job = first;
 }
@@ -195,7 +195,7 @@ static void make_choices(const struct srv_server *server, struct srv_body *body,
     submit_all(server, first, reply);
 }
 
-/* What a route has read. */
+/* Frees what a route has read. */
 static void drop(struct srv_body *body, struct srv_ids *ids)
 {
     tnd_srv_ids_free(ids);
@@ -367,7 +367,7 @@ void tnd_srv_tokenize(const struct srv_server *server, const struct srv_request 
     drop(&body, &ids);
 }
 
-/* The text of tokens as a string; `shows_special`: of special ones too. */
+/* Adds the text of tokens as a string; `shows_special`: special ones, too. */
 static void add_text(const struct srv_server *server, const struct srv_ids *ids, bool shows_special,
                      struct srv_text *out)
 {

@@ -37,7 +37,7 @@ static bool check_tool(struct srv_body *body, const cJSON *tool, int i)
            tnd_srv_body_fault(body, "tool %d: 'function.parameters' must be an object", i);
 }
 
-/* A word, or {"type":"function","function":{"name":..}}. */
+/* Reads a word, or {"type":"function","function":{"name":..}}. */
 static bool read_choice(struct srv_body *body, struct srv_tools *out)
 {
     const cJSON *choice = tnd_srv_body_member(body, "tool_choice");
@@ -139,7 +139,7 @@ void tnd_srv_tools_describe(const struct srv_tools *tools, struct srv_text *out)
     }
 }
 
-/* Arguments come as a text of JSON; as an object they are taken too. */
+/* Arguments are a JSON string; an object is accepted, too. */
 static bool add_call(struct srv_body *body, enum srv_call_format format, const cJSON *call,
                      struct srv_text *out)
 {

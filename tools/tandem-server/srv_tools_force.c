@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * tool_choice: a grammar by which the model can write nothing but a call. */
+ * tool_choice: a grammar that allows only calls. */
 #include <string.h>
 
 #include "tools/tandem-server/srv_grammar.h"
 #include "tools/tandem-server/srv_params.h"
 
-/* Definitions that a function's schema refers to stand at the root of the schema of all. */
+/* Moves definitions that a function's schema refers to to the root of the common schema. */
 static bool hoist(struct srv_body *body, cJSON *parameters, const char *name, cJSON *root)
 {
     cJSON *own = cJSON_DetachItemFromObjectCaseSensitive(parameters, name);
@@ -30,7 +30,7 @@ static bool hoist(struct srv_body *body, cJSON *parameters, const char *name, cJ
     return is_good;
 }
 
-/* {"name": this one, "arguments": by its schema} */
+/* Adds {"name": this one, "arguments": by its schema}. */
 static bool add_call(struct srv_body *body, const cJSON *function, const char *arguments,
                      cJSON *root, cJSON *calls)
 {
@@ -46,7 +46,7 @@ static bool add_call(struct srv_body *body, const cJSON *function, const char *a
                    cJSON_AddStringToObject(constant, "const", name->valuestring) != NULL &&
                    hoist(body, parameters, "$defs", root) &&
                    hoist(body, parameters, "definitions", root);
-    /* (without a type any value would do, but arguments are an object) */
+    /* (without a type any value would match, but arguments must be an object) */
     is_good = is_good && (cJSON_HasObjectItem(parameters, "type") ||
                           cJSON_AddStringToObject(parameters, "type", "object") != NULL);
     if (!cJSON_AddItemToObject(properties, arguments, parameters)) {
@@ -69,7 +69,7 @@ static bool add_call(struct srv_body *body, const cJSON *function, const char *a
 
 static const struct {
     enum srv_call_format format;
-    const char *before, *after; /* around the object */
+    const char *before, *after; /* texts around the object */
 } frames[] = {{SRV_CALLS_HERMES, "<tool_call>\n", "\n</tool_call>"},
               {SRV_CALLS_MISTRAL, "[TOOL_CALLS][", "]"},
               {SRV_CALLS_LLAMA3, NULL, NULL}};
@@ -79,7 +79,7 @@ bool tnd_srv_tools_force(struct srv_body *body, struct srv_params *params)
     struct srv_tools *tools = &params->tools;
     const cJSON *tool = NULL;
     const char *before = NULL, *after = NULL;
-    enum srv_call_format format = SRV_CALLS_GENERIC; /* where names stand outside of the JSON */
+    enum srv_call_format format = SRV_CALLS_GENERIC; /* has the name outside of the JSON */
     for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
         if (frames[i].format == tools->format) {
             format = tools->format;
@@ -88,7 +88,7 @@ bool tnd_srv_tools_force(struct srv_body *body, struct srv_params *params)
         }
     }
     tools->format = format;
-    params->takes_reasoning = false; /* there is none in front of the call */
+    params->takes_reasoning = false; /* no reasoning precedes the call */
     params->frame = NULL;
     cJSON *root = cJSON_CreateObject();
     cJSON *calls = cJSON_AddArrayToObject(root, "anyOf");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A Unix socket to listen on. */
+ * Listening on a Unix socket. */
 #include "tools/tandem-server/srv_unix.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ const char *tnd_srv_unix_path(const char *host)
     return strncmp(host, head, strlen(head)) == 0 ? host + strlen(head) : NULL;
 }
 
-/* Removes a socket that a server has left behind which was killed. NULL: the path is free. */
+/* Removes the socket of a server that was killed. NULL: the path is free. */
 static const char *make_room(const struct sockaddr_un *address)
 {
     struct stat info;
@@ -50,7 +50,7 @@ const char *tnd_srv_unix_open(const char *path, struct srv_unix *out)
         return why;
     }
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    /* nobody can connect before listen(), when the file has its permissions */
+    /* nobody can connect before listen(), and by then the permissions are set */
     if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
         chmod(path, S_IRUSR | S_IWUSR) != 0 || lstat(path, &info) != 0 ||
         listen(fd, BACKLOG) != 0) {

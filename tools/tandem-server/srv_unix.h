@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A Unix socket to listen on: a file that only its owner may open. */
+ * Listening on a Unix socket: a file that only its owner may open. */
 #ifndef TANDEM_SERVER_SRV_UNIX_H
 #define TANDEM_SERVER_SRV_UNIX_H
 
@@ -13,10 +13,10 @@ struct srv_unix {
     ino_t inode;
 };
 
-/** The path of "unix:PATH"; NULL: another address. */
+/** The path in "unix:PATH"; NULL: another kind of address. */
 const char *tnd_srv_unix_path(const char *host);
-/** Listens at `path`, in place of a socket that nobody listens on any more. NULL: good, otherwise
- *  why not, and `out` is unchanged. */
+/** Listens at `path`, replacing a socket without a listener. NULL on success, otherwise the reason;
+ * then `out` is unchanged. */
 const char *tnd_srv_unix_open(const char *path, struct srv_unix *out);
 /** Closes the socket and removes its file. */
 void tnd_srv_unix_close(struct srv_unix *socket);

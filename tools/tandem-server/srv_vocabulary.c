@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What is known of all tokens. */
+ * Properties of all tokens. */
 #include "tools/tandem-server/srv_vocabulary.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 enum { PIECE_BYTES = 1024 };
 
-/* Bytes of a token in the middle of a text, of characters that it begins too. */
+/* Bytes of a token in the middle of a text, including an incomplete character at its end. */
 static size_t piece_of(const tandem_tokenizer *tokenizer, int32_t id, char *out)
 {
     struct tandem_token_stream stream = tandem_token_stream_begin(tokenizer, false);
@@ -20,7 +20,7 @@ static size_t piece_of(const tandem_tokenizer *tokenizer, int32_t id, char *out)
     return n + stream.n_pending;
 }
 
-/* Counts when there is no memory for the bytes yet. */
+/* Only counts the bytes while there is no memory for them. */
 static void fill(struct srv_vocabulary *vocabulary)
 {
     const int64_t known = tandem_tokenizer_vocabulary(vocabulary->tokenizer);
@@ -118,7 +118,7 @@ void tnd_srv_logprobs(const float *logits, int64_t n, int32_t id, int n_top,
     }
     const float base = largest + (float)log(sum);
     token->logprob = logits[id] - base;
-    for (int64_t i = 0; i < n; i++) { /* kept sorted: few of them */
+    for (int64_t i = 0; i < n; i++) { /* insertion sort: the list is short */
         int at = n_found;
         while (at > 0 && logits[i] - base > token->top[at - 1].logprob) {
             at--;
@@ -130,7 +130,7 @@ void tnd_srv_logprobs(const float *logits, int64_t n, int32_t id, int n_top,
             token->top[at] = (struct srv_top){(int32_t)i, logits[i] - base};
         }
     }
-    for (; n_found < n_top; n_found++) { /* a small vocabulary */
+    for (; n_found < n_top; n_found++) { /* small vocabularies may have fewer */
         token->top[n_found] = (struct srv_top){-1, -INFINITY};
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Threads that answer requests. */
+ * Threads that parse requests. */
 #include "tools/tandem-server/srv_work.h"
 
 #include <pthread.h>
@@ -81,7 +81,7 @@ struct srv_work *tnd_srv_work_new(void)
     if (work == NULL) {
         return NULL;
     }
-    (void)pthread_mutex_init(&work->mutex, NULL); /* (without attributes neither can fail) */
+    (void)pthread_mutex_init(&work->mutex, NULL); /* (cannot fail without attributes) */
     (void)pthread_cond_init(&work->news, NULL);
     while (work->n_threads < N_THREADS && pthread_create(&work->threads[work->n_threads], NULL,
                                                          loops[work->n_threads], work) == 0) {
