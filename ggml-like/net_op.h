@@ -22,7 +22,7 @@
     X(GATHER_ELEMENTS, "gather_elements")   /* one index per element */                            \
     X(SCATTER_ELEMENTS, "scatter_elements") /* enum tandem_scatter; data, indices, new */          \
     X(SCAN, "scan")                         /* running sum along an axis */                        \
-    X(ARG_SORT, "arg_sort")                 /* stable */                                           \
+    X(ARG_SORT, "arg_sort")                 /* indices, by a stable sort */                        \
     X(CONV, "conv")                         /* {N, C, ..}, {M, C / groups, ..} */                  \
     X(POOL, "pool")                         /* enum tandem_pool over windows */                    \
     X(SOFTMAX, "softmax")                   /* along the last dimension of three */                \

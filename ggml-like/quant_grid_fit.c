@@ -34,8 +34,7 @@ struct kind {
     int group;          /* values that share a scale */
     int scale_top;      /* scales go up to 2 * scale_top + 1 */
     float unit;         /* as in tnd_grid_values */
-    float first,
-        step; /* scales to try: multiples of the grid's maximum at the top */
+    float first, step;  /* scales to try: multiples of the grid's maximum at the top */
 };
 
 /* The encoding chosen for a block. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Which weights of a session's model devices keep: lists them for tandem_runtime_place, and follows
- * its decision. */
+ * Lists the weights of a session's model for tandem_runtime_place, which decides what devices keep,
+ * and applies its decision. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "llama/ranks.h"
 #include "llama/session.h"
 
-/* As the converters of the ggml project write it. */
+/* The key's name is that of the ggml project's converters. */
 static int64_t used_experts(const tandem_model *model)
 {
     char key[96];
@@ -19,7 +19,7 @@ static int64_t used_experts(const tandem_model *model)
     return used > 0 ? used : 0;
 }
 
-/* Weights of the model that may lie on a device. */
+/* Weights of the model that may be placed on a device. */
 enum { LAYER_TENSORS = sizeof(struct tnd_llama_layer) / sizeof(tandem_tensor *) };
 
 static tandem_tensor *tensor_at(const tandem_model *model, int64_t i)
@@ -35,7 +35,7 @@ static const char *place_of(const tandem_session *session, const tandem_tensor *
                           : NULL;
 }
 
-/* Devices give up what was placed on them and is not any more. */
+/* Makes devices free weights that were placed there and are no longer. */
 static void forget_moved(const tandem_session *session, const char *const *before, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -109,7 +109,7 @@ enum tandem_status tnd_llama_place(tandem_session *session,
     options.context = session->cache.n_cells;
     options.cache_type = session->cache.type;
     options.n_used = used_experts(model);
-    /* (biases of experts are rows by number: those that another side computes have none) */
+    /* (expert biases are indexed by number, which the other side's experts do not have) */
     const bool may_part = session->hot.layers != NULL && model->layers[0].b1_exps == NULL &&
                           model->layers[0].b2_exps == NULL && model->layers[0].b3_exps == NULL;
     if (may_part && options.gather == NULL) {
@@ -137,7 +137,7 @@ enum tandem_status tandem_session_place(tandem_session *session,
     LLAMA_TRY(tnd_llama_refuse_ranks(session, "placing weights on devices", error));
     LLAMA_TRY(tnd_llama_options_read(given, "place options", &options, sizeof(options), error));
     LLAMA_TRY(tnd_llama_place(session, &options, error));
-    hot->options = options; /* for later */
+    hot->options = options; /* kept for later placements */
     hot->options.n_device_memory = options.n_device_memory < most ? options.n_device_memory : most;
     for (int i = 0; i < hot->options.n_device_memory; i++) {
         hot->device_memory[i] = options.device_memory[i];
