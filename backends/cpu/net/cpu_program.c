@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The interpreter of fused programs. What kernels run goes over whole rows where operands lie
- * without gaps; other operands, and steps that no kernel has, go strip by strip. */
+ * The interpreter of fused programs. Steps that kernels implement run over whole rows if operands
+ * are dense; other operands and steps run strip by strip. */
 #include <string.h>
 
 #include "backends/cpu/net/cpu_net.h"
 
-/* Bytes of all registers of a program together, so that they fit into L1 and the stack of a caller
- * that computes itself is enough (docs/processes.md). */
+/* Total bytes of a program's registers, so that they fit into L1 and into the stack of a caller
+ * that computes itself (docs/processes.md). */
 enum { REGISTERS_BYTES = 32 << 10 };
 _Static_assert(TND_FUSE_REGISTERS *TND_STRIP_LEAST * sizeof(double) <= REGISTERS_BYTES,
                "each program has strips");
@@ -14,12 +14,12 @@ _Static_assert(TND_FUSE_REGISTERS *TND_STRIP_LEAST * sizeof(double) <= REGISTERS
 struct machine {
     const struct tnd_strip_kernel *kernel;
     const struct tnd_fuse *fuse;
-    bool is_slow;                   /* there are steps that no kernel has */
-    bool is_slow_end;               /* the last one is such a step */
-    int64_t bytes[TND_FUSE_INPUTS]; /* of a value */
+    bool is_slow;                   /* some step has no kernel */
+    bool is_slow_end;               /* the last step has no kernel */
+    int64_t bytes[TND_FUSE_INPUTS]; /* per value */
     size_t result_bytes;
-    int strip;             /* values of a register: a power of two */
-    size_t register_bytes; /* of this many values */
+    int strip;             /* values per register: a power of two */
+    size_t register_bytes; /* for this many values */
     struct tnd_strip_operand operands[TND_FUSE_REGISTERS];
     _Alignas(64) char registers[REGISTERS_BYTES];
 };
@@ -41,7 +41,7 @@ static size_t lane_bytes(const struct machine *machine, int i)
                                                                             : sizeof(double);
 }
 
-/* Sets the length of a strip: as many values a register as there is memory for. */
+/* Sets the strip length: as many values per register as memory allows. */
 static void find_strip(struct machine *machine)
 {
     const int n = last_register(machine) + 1;
@@ -78,21 +78,20 @@ static void begin(struct machine *machine, const struct tnd_strip_kernel *kernel
 
 /* ---- operands ---- */
 
-/* Whether kernels take the values of a register from memory, and give them, as they lie there:
- * floats and 32-bit integers. */
+/* Whether kernels can use a register's values in memory directly: floats and 32-bit integers. */
 static bool is_plain(const struct machine *machine, int i)
 {
     return tnd_fuse_type(machine->fuse, i) == TANDEM_DTYPE_F32 ||
            machine->fuse->forms[i] == TND_FORM_I32;
 }
 
-/* Where value `at` of a register is. */
+/* Address of value `at` of a register. */
 static void *place(struct machine *machine, int i, int at)
 {
     return (char *)own(machine, i) + (size_t)at * lane_bytes(machine, i);
 }
 
-/* Writes n copies of a value; n: a multiple of TND_STRIP_GRAIN. */
+/* Stores n copies of a value; n is a multiple of TND_STRIP_GRAIN. */
 static void fill(float *to, float value, int n)
 {
     typedef float vector __attribute__((vector_size(4 * sizeof(float))));
@@ -117,7 +116,7 @@ static void load_f32(float *to, const float *from, int64_t stride, int n)
     }
 }
 
-/* Values of any type that are not side by side, brought there. */
+/* Gathers strided values of any type. */
 static void gather(char *to, const char *from, int64_t stride, size_t bytes, int n)
 {
     for (int k = 0; k < n; k++) {
