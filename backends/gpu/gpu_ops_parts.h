@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Shared by the files cl_ops*.c alone: refusals, ranges of operands, launches over flat counts. A
- * submit function gets a node that was supported and has at least one value. */
+ * Shared by the gpu_ops*.c files only: refusals, ranges of operands, launches over flat counts. A
+ * submit function receives a supported node with at least one value. */
 #ifndef TND_GPU_OPS_PARTS_H
 #define TND_GPU_OPS_PARTS_H
 

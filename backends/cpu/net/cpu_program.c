@@ -124,7 +124,7 @@ static void gather(char *to, const char *from, int64_t stride, size_t bytes, int
     }
 }
 
-/* Values of a row to the place `at` of a register. */
+/* Loads values of a row to index `at` of a register. */
 static void load_row(struct machine *machine, int i, int at, const char *from, int64_t stride,
                      int n)
 {
@@ -151,7 +151,7 @@ static void load_row(struct machine *machine, int i, int at, const char *from, i
     }
 }
 
-/* Rows of an operand that make a strip together, `n` values each. */
+/* Loads rows of an operand that form a strip together, `n` values each. */
 static void load(struct machine *machine, int i, const char *from, int64_t row_stride,
                  int64_t stride, int n_rows, int n)
 {
@@ -162,8 +162,8 @@ static void load(struct machine *machine, int i, const char *from, int64_t row_s
     }
 }
 
-/* An operand that is one value: kernels need no more copies of it than a block has, slow steps all
- * of a strip. */
+/* Fills a register with an operand that is one value: kernels need only one block of copies, slow
+ * steps a whole strip. */
 static void repeat(struct machine *machine, int i, const char *from)
 {
     const int n = machine->is_slow ? machine->strip : TND_STRIP_LEAST;
@@ -171,7 +171,7 @@ static void repeat(struct machine *machine, int i, const char *from)
     machine->operands[i].mask = n - 1;
 }
 
-/* An operand of `n` values where it lies; false: it must be loaded. */
+/* Uses an operand of `n` values in place; false: it must be loaded. */
 static bool is_in_place(struct machine *machine, int i, const char *from, int64_t row_stride,
                         int64_t stride, int n_rows, int64_t n)
 {
@@ -206,7 +206,7 @@ static void run_slow(struct machine *machine, const struct tnd_fuse_step *step, 
     }
 }
 
-/* Runs all steps. Where a kernel computes the result, it writes that to `out`. */
+/* Runs all steps. If a kernel computes the result, it stores it to `out`. */
 static void run_steps(struct machine *machine, int64_t n, float *out)
 {
     const struct tnd_fuse *fuse = machine->fuse;
@@ -227,7 +227,7 @@ static void run_steps(struct machine *machine, int64_t n, float *out)
     }
 }
 
-/* Computes `n` values of the result, more than a strip only without slow steps and by whole
+/* Computes `n` values of the result. More than a strip only without slow steps and in whole
  * grains. */
 static void run_values(struct machine *machine, int64_t n, char *out)
 {
@@ -257,9 +257,9 @@ static void run_values(struct machine *machine, int64_t n, char *out)
 
 /* ---- walks ---- */
 
-/* How a walk goes over operands: where they are next, and their strides in and between rows. */
+/* Current addresses of the operands, and their strides within and between rows. */
 struct walk {
-    bool is_uniform[TND_FUSE_INPUTS]; /* one value, loaded before all strips */
+    bool is_uniform[TND_FUSE_INPUTS]; /* a single value, loaded before the first strip */
     const char *from[TND_FUSE_INPUTS];
     int64_t row_strides[TND_FUSE_INPUTS];
     int64_t strides[TND_FUSE_INPUTS];
@@ -282,11 +282,11 @@ static void begin_walk(struct machine *machine, const struct tnd_fuse_space *spa
     }
 }
 
-/* A row, or a part of one: as much at once as kernels do without a copy. */
+/* Computes a row or a part of one, as much at a time as kernels can without a copy. */
 static void run_row(struct machine *machine, struct walk *walk, int64_t n, char *out)
 {
     const struct tnd_fuse *fuse = machine->fuse;
-    /* (others pass a register) */
+    /* (other results pass through a register) */
     bool is_stream = !machine->is_slow && is_plain(machine, last_register(machine));
     for (int i = 0; i < fuse->n_inputs; i++) {
         if (walk->strides[i] != 0) {
@@ -313,7 +313,7 @@ static void run_row(struct machine *machine, struct walk *walk, int64_t n, char 
     }
 }
 
-/* Short rows that make a strip together. */
+/* Computes short rows that form a strip together. */
 static void run_short_rows(struct machine *machine, const struct walk *walk, int n_rows, int n,
                            char *out)
 {
@@ -326,8 +326,8 @@ static void run_short_rows(struct machine *machine, const struct walk *walk, int
     run_values(machine, (int64_t)n_rows * n, out);
 }
 
-/* Computes a unit, a row of the space or a part of one, or several short rows before unit `end`.
- * Gives how many. */
+/* Computes a unit (a row of the space, or a part of one) or several short rows before unit `end`.
+ * Returns how many units. */
 static int64_t run_units(struct machine *machine, const struct tnd_fuse_space *space,
                          const void *const *in, struct walk *walk, char *out, int64_t unit,
                          int64_t end)
@@ -388,7 +388,7 @@ static void move_row(const char *from, int64_t stride, size_t bytes, int64_t n, 
     }
 }
 
-/* A program that only copies moves bytes, whatever they are. */
+/* A program that only copies moves bytes, regardless of the type. */
 static void move_unit(const struct tnd_fuse_space *space, size_t bytes, const char *from, char *to,
                       int64_t unit)
 {
@@ -434,8 +434,8 @@ void tnd_fuse_run(const struct tnd_strip_kernel *kernel, const struct tnd_fuse *
 
 /* ---- tiles ---- */
 
-/* Computes as many rows as fit into a strip, from row `row` on, and returns their number. Operands
- * that are the same for all rows are loaded for the first strip alone, which has most rows. */
+/* Computes as many rows as fit into a strip, from row `row` on, and returns how many. Operands that
+ * are the same for all rows are only loaded for the first strip, which has most rows. */
 static int run_tile_rows(struct machine *machine, const struct tnd_fuse_matrix *matrix,
                          const void *const *in, const struct tnd_fuse_tile *tile, int row,
                          int column)
@@ -483,7 +483,7 @@ void tnd_fuse_tile(const struct tnd_strip_kernel *kernel, const struct tnd_fuse 
     }
 }
 
-/* ---- the work ---- */
+/* ---- driver ---- */
 
 int64_t tnd_cpu_items_program(const struct tnd_cpu_kernels *kernels, const struct tnd_work *work)
 {

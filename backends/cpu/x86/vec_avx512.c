@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Row kernels for AVX-512 (F, BW, VL, DQ): the operations of 16 lanes; the kernels are in
- * vec_lanes.h. Only static functions and the one entry, since this file is compiled for a larger
+ * Row kernels for AVX-512 (F, BW, VL, DQ): defines operations on 16 lanes; the kernels are in
+ * vec_lanes.h. All functions but the entry are static, because this file is compiled for a larger
  * instruction set. */
 #define TND_VEC_FUSED
 #include "backends/cpu/kernels/kernels.h"
@@ -28,7 +28,7 @@ static inline vec v_load(const float *a)
     return _mm512_loadu_ps(a);
 }
 
-/* Lanes from `n` on are 0 and their memory is not touched. Whole vectors go the plain way, which is
+/* Lanes from `n` on are 0, and their memory is not read. Whole vectors use plain loads, which are
  * up to twice as fast. */
 static inline vec v_load_part(const float *a, int n)
 {
@@ -49,7 +49,7 @@ static inline void v_store_part(float *y, int n, vec x)
     }
 }
 
-/* The first `n` lanes of x, the others of `other`. */
+/* The first `n` lanes of x, the other lanes of `other`. */
 static inline vec v_keep(vec x, int n, vec other)
 {
     return _mm512_mask_blend_ps(v_first(n), other, x);
@@ -128,7 +128,7 @@ static inline vec v_load_i8(const void *a)
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)a)));
 }
 
-/* Four bits of each byte, from bit `shift` on, less 8. */
+/* Four bits of each byte, from bit `shift` on, minus 8. */
 static inline vec v_load_q4(const void *a, int shift)
 {
     const __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)a));
@@ -148,7 +148,7 @@ static inline vec v_load_bf16(const uint16_t *a)
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
 
-/* As tnd_f32_to_bf16. Not the instruction of AVX512_BF16, which takes subnormals for zero. */
+/* As tnd_f32_to_bf16. Not the instruction of AVX512_BF16, which flushes subnormals to zero. */
 static inline void v_store_bf16(uint16_t *y, vec x)
 {
     __m512i bits = _mm512_castps_si512(x);
@@ -186,16 +186,17 @@ static inline vec v_between(vec x, int32_t order, const int32_t *first, const in
 
 #include "backends/cpu/kernels/vec_lanes.h"
 
-enum { PANEL_VECTORS = 3, PANEL_TILE = 8 }; /* 24 sums, 3 vectors, 1 broadcast of 32 registers */
+enum { PANEL_VECTORS = 3, PANEL_TILE = 8 }; /* of 32 registers: 24 sums, 3 vectors, 1 broadcast */
 #include "backends/cpu/kernels/attention_lanes.h"
 
-/* (A blend goes to either port of vectors, a permutation to one.) */
+/* Blends can use either vector port, permutations only one. */
 #define HAS_FOLD
 TND_INLINE vec v_fold(vec a, vec b, const int half)
 {
     const __mmask16 is_b = half == 8 ? 0xff00 : half == 4 ? 0xf0f0 : half == 2 ? 0xcccc : 0xaaaa;
     const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    /* the other lane of the pair; of b, whose lanes begin at 16, where the result is b's */
+    /* the other lane of the pair; where the result is b's, from b, whose lanes have indices from 16
+     * on */
     const __m512i other = _mm512_xor_si512(lane, _mm512_set1_epi32(half));
     const __m512i from = _mm512_mask_add_epi32(other, is_b, other, _mm512_set1_epi32(16));
     return v_add(_mm512_mask_blend_ps(is_b, a, b), _mm512_permutex2var_ps(a, from, b));
