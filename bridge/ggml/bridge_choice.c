@@ -37,10 +37,8 @@ static const int64_t TOKENS[TOKEN_CLASSES] = {1, 8, 64};      /* measured for ea
 static const int64_t FROM_TOKENS[TOKEN_CLASSES] = {1, 2, 16}; /* least tokens of each class */
 static const int64_t FROM_VALUES[SIZE_CLASSES] = {0, INT64_C(1) << 19, INT64_C(1) << 21,
                                                   INT64_C(1) << 23};
-static const int64_t MOST_VALUES_MEASURED = INT64_C(12)
-                                            << 20; /* to save time; most caches hold less */
-static const double CALM_SWITCHES =
-    2; /* most preemptions per second of an undisturbed measurement */
+static const int64_t MOST_VALUES_MEASURED = INT64_C(12) << 20; /* time; most caches hold less */
+static const double CALM_SWITCHES = 2; /* preemptions of a calm trial, and more per second */
 static const double CALM_SWITCHES_PER_S = 20;
 #define MOST_S 1.0                     /* limit for measuring per process */
 static const double AGAIN_S = 0.3;     /* part of it for products that were measured before */

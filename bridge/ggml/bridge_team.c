@@ -22,8 +22,7 @@ static atomic_int n_threads_host;
 static enum tnd_way way_now;           /* used only by the thread that computes */
 static void (*set_levels)(int levels); /* both or none */
 static number_fn get_levels;
-static _Thread_local int levels_before =
-    -1; /* this thread's setting before a change; -1: unchanged */
+static _Thread_local int levels_before = -1; /* of this thread before a change; -1: unchanged */
 
 struct region {
     int count;
