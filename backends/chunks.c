@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Chunks of ranges, and cursors that hand them out; see chunks.h. */
+ * Divides ranges into chunks; cursors hand them out. See chunks.h. */
 #include "backends/chunks.h"
 
 #include <stddef.h>
 
-/* Two take part in the end of a range: its worker and one that helps. */
+/* At the end of a range, two workers share what is left: its owner and one that helps. */
 enum { SHARERS = 2, MOST_WHOLE_CHUNKS = 1 << (TND_CURSOR_ITEMS_BITS - 2) };
 
 bool tnd_chunk_at(int64_t i, int64_t n_items, int64_t chunk, int count, int64_t *out_begin,
                   int64_t *out_end)
 {
     chunk = chunk < 1 ? 1 : chunk;
-    if (count <= 1) { /* nobody has to end at the same time */
+    if (count <= 1) { /* a single worker need not finish together with others */
         *out_begin = i < n_items / chunk + 1 ? i * chunk : n_items;
         *out_end = n_items - *out_begin < chunk ? n_items : *out_begin + chunk;
         return *out_begin < n_items;
@@ -40,7 +40,7 @@ bool tnd_chunk_at(int64_t i, int64_t n_items, int64_t chunk, int count, int64_t 
     return false;
 }
 
-/* Items are published by the barrier before the loop, so that no order is needed here. */
+/* relaxed: the barrier before the loop has published the items */
 static bool take(struct tnd_chunk_cursor *cursor, uint64_t loop, int64_t n_items, int64_t chunk,
                  int sharers, int64_t *out_begin, int64_t *out_end)
 {
@@ -48,7 +48,7 @@ static bool take(struct tnd_chunk_cursor *cursor, uint64_t loop, int64_t n_items
     uint64_t at = atomic_load_explicit(&cursor->at, memory_order_relaxed);
     uint64_t next;
     do {
-        /* A cursor that stands in an earlier loop was not asked in this one. */
+        /* a cursor of an earlier loop: nothing was taken in this one */
         uint64_t i = at >> TND_CURSOR_ITEMS_BITS == loop ? at & mask : 0;
         if (!tnd_chunk_at((int64_t)i, n_items, chunk, sharers, out_begin, out_end)) {
             return false;
@@ -59,8 +59,8 @@ static bool take(struct tnd_chunk_cursor *cursor, uint64_t loop, int64_t n_items
     return true;
 }
 
-/* Owners' parts of items 0 .. n_items - 1, from that of owner `first` on, in a circle. Owner i has
- * cursor owners[i], or cursor i (NULL). */
+/* Takes from the owners' parts of items 0 .. n_items - 1 in a circle, beginning with owner `first`.
+ * Owner i has cursor owners[i], or cursor i (NULL). */
 static inline bool next_in_circle(struct tnd_chunk_cursor *cursors, const uint16_t *owners,
                                   int first, int count, uint64_t loop, int64_t n_items,
                                   int64_t chunk, int64_t *out_begin, int64_t *out_end)
@@ -134,7 +134,8 @@ int64_t tnd_chunk_node_row(const struct tnd_chunk_nodes *nodes, int i, int64_t r
     return row < rows ? row : rows;
 }
 
-/* Tiles begin at multiples of their rows: rounded down, the row is the same for every tile. */
+/* Tiles begin at multiples of their number of rows; rounding down gives the same row for every
+ * tile. */
 static int64_t first_item(const struct tnd_chunk_share *share, int node, int64_t n_items)
 {
     const struct tnd_chunk_nodes *nodes = share->nodes;

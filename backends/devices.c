@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The devices of this machine, of all kinds of this build, and names of their types. Knows no
- * particular backend. */
+ * The devices of this machine, for all kinds of backends in this build, and names of their types.
+ * Knows no particular backend. */
 #include "tandem/device.h"
 
 #include <stdio.h>
@@ -36,8 +36,8 @@ int tandem_devices(struct tandem_device_info *out, int n, struct tandem_error *e
         return -1;
     }
     int n_devices = 0;
-    enum tandem_status status = TANDEM_OK;  /* of the first kind that has none */
-    char missing[sizeof(error->text)] = ""; /* why kinds have none, one after the other */
+    enum tandem_status status = TANDEM_OK;  /* error of the first kind without devices */
+    char missing[sizeof(error->text)] = ""; /* why kinds have none, all reasons together */
     for (int k = 0; tnd_kind_at(k) != NULL; k++) {
         const struct tandem_backend_api *kind = tnd_kind_at(k);
         if (kind->devices == NULL) {

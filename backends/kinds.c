@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Kinds of backends, names of devices, profiles that kinds bring; see kinds.h. */
+ * Kinds of backends, names of devices, profiles of each kind; see kinds.h. */
 #include "backends/kinds.h"
 
 #include <pthread.h>
@@ -93,8 +93,8 @@ static bool ask(const struct tandem_backend_api *api, int i, enum tandem_type ty
            api->profile != NULL && api->profile(i, type, out) && out->name != NULL;
 }
 
-/* Task that a profile leaves to another backend; TANDEM_TASK_NONE when it leaves none. Weights in
- * quantised blocks have all stages. */
+/* The task that a profile leaves to another backend; TANDEM_TASK_NONE: none. Looked up with a type
+ * of quantised blocks, because only those have all stages. */
 static uint32_t task_of_library(const struct tandem_backend_profile *profile)
 {
     const struct tandem_profile_stage *stages[] = {&profile->init, &profile->compute,
@@ -123,7 +123,8 @@ static const struct tandem_backend_api *find_library(const struct tandem_backend
     return NULL;
 }
 
-/* "opencl+*", library openblas, device opencl1 -> "opencl+openblas@opencl1". False: too long. */
+/* Expands a pattern: "opencl+*", library openblas, device opencl1 -> "opencl+openblas@opencl1".
+ * False: too long. */
 static bool spell_name(const char *pattern, const struct tandem_backend_api *library, int index,
                        struct tnd_profile *out)
 {
@@ -162,7 +163,7 @@ void tnd_profiles_add(struct tnd_profiles *profiles, const struct tandem_backend
         bool is_possible = task == TANDEM_TASK_NONE || profile->library != NULL;
         if (is_possible && spell_name(asked.name, profile->library, index, profile) &&
             !has_name(profiles, profile->name)) {
-            /* A reader that sees the count sees the profile. */
+            /* release: a reader that sees the count sees the profile */
             atomic_store_explicit(&profiles->n, ++n, memory_order_release);
         }
     }

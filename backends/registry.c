@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The backends of one runtime: opens those of the list and those from outside the tree, keeps
- * the reason of each one that is missing. Calls open and close of a backend; its other functions
- * are called by vtable.c. */
+ * The backends of one runtime: opens the requested ones and plugins, and keeps the reason for each
+ * one that is missing. Only calls `open` and `close` of a backend; all other functions are called
+ * by vtable.c. */
 #include "backends/registry.h"
 
 #include <pthread.h>
@@ -21,47 +21,46 @@
 enum {
     MAX_SLOTS = TND_MAX_SLOTS,
     MAX_SETTINGS = 512,
-    MAX_KINDS = 2 * MAX_SLOTS, /* those of the build and those from outside */
-    REASON = 256               /* bytes of a text that says why */
+    MAX_KINDS = 2 * MAX_SLOTS, /* kinds of this build and plugins */
+    REASON = 256               /* bytes of a reason's text */
 };
 
 struct slot {
     char name[TND_BACKEND_NAME];
     tandem_backend *backend;
-    const struct tandem_backend_api *kind; /* the functions that it was opened by */
+    const struct tandem_backend_api *kind; /* functions that it was opened with */
     const struct tandem_backend_api *told; /* the backend's own table of functions */
-    struct tandem_backend_api api;         /* a copy of it under the device's name, as long as the
-                                              library knows it: what is called */
+    struct tandem_backend_api api;         /* a copy of it with the device's name, limited to what
+                                            * the library knows: all calls use it */
     char quarantine[REASON]; /* why it is out of service; written before its bit is set */
 };
 
-/* A device of a kind of this build that is not open. */
+/* A device of a kind in this build that is not open. */
 struct missing {
     char name[TND_BACKEND_NAME];
     char reason[REASON];
 };
 
 struct tnd_registry {
-    /* Slots, and the profiles of their devices, are added by one thread at a time while others
-     * read: who sees the count sees the slot. */
+    /* One thread at a time adds slots and their devices' profiles while others read: a reader that
+     * sees the count sees the slot. */
     pthread_mutex_t add_lock;
-    _Atomic int n_slots; /* slot 0 included */
+    _Atomic int n_slots; /* including slot 0 */
     struct slot slots[MAX_SLOTS];
     int n_missing;
     struct missing missing[MAX_KINDS];
     struct tnd_profiles profiles;
     int n_threads_max;
-    _Atomic uint32_t own_slots;   /* bit a slot */
-    pthread_mutex_t lock;         /* one quarantine at a time */
-    _Atomic uint32_t quarantined; /* bit a slot */
-    uint32_t left_open;           /* bit a slot */
+    _Atomic uint32_t own_slots;   /* one bit per slot */
+    pthread_mutex_t lock;         /* serialises quarantines */
+    _Atomic uint32_t quarantined; /* one bit per slot */
+    uint32_t left_open;           /* one bit per slot */
     struct tnd_log log;
 };
 
 /* ---- names and settings ---- */
 
-/* Index of a device by its name among those of a kind, or -1. A kind that lists no devices has
- * one. */
+/* Index of a device by name among those of a kind, or -1. A kind that lists no devices has one. */
 static int device_of(const struct tandem_backend_api *kind, const char *name, size_t n)
 {
     int index = tnd_device_index(kind->name, name, n);
@@ -77,7 +76,7 @@ static bool is_known(const char *name, size_t n)
     return found;
 }
 
-/* Takes the next name of a comma-separated list. */
+/* Consumes the next name of a comma-separated list. */
 static bool next_name(const char **cursor, const char **out_name, size_t *out_n)
 {
     const char *at = *cursor + strspn(*cursor, ", \t");
@@ -100,7 +99,7 @@ static enum tandem_status check_names(const char *list, struct tandem_error *err
     return TANDEM_OK;
 }
 
-/* A part of the settings that names no backend is a slip of the pen, better said than ignored. */
+/* Refuses settings of an unknown backend, which are probably a typing error. */
 static enum tandem_status check_settings(const char *all, struct tandem_error *error)
 {
     for (const char *at = all; at != NULL && *at != '\0';) {
@@ -131,7 +130,7 @@ static bool is_listed(const char *list, const char *wanted)
     return false;
 }
 
-/* Slot of a name, in service or not; -1. */
+/* Slot of a name, in service or not; -1: none. */
 static int slot_of(const struct tnd_registry *registry, const char *name)
 {
     for (int i = 0; i < registry->n_slots; i++) {
@@ -142,7 +141,7 @@ static int slot_of(const struct tnd_registry *registry, const char *name)
     return -1;
 }
 
-/* Why a device of a kind of this build is not open; NULL when nobody tried. */
+/* Why a device of a kind in this build is not open; NULL: opening it was not tried. */
 static const struct missing *missing_of(const struct tnd_registry *registry, const char *name)
 {
     for (int i = 0; i < registry->n_missing; i++) {
@@ -153,7 +152,7 @@ static const struct missing *missing_of(const struct tnd_registry *registry, con
     return NULL;
 }
 
-/* Who tells a reason names the backend, too; once is enough. */
+/* Removes the backend's name from a reason, because messages name it already. */
 static const char *without_name(const char *reason, const char *name)
 {
     const char *text = tnd_text_behind(reason, "backend ");
@@ -170,9 +169,9 @@ static void note_missing(struct tnd_registry *registry, const char *name, const 
     }
 }
 
-/* ---- profiles of what is here ---- */
+/* ---- profiles of available devices ---- */
 
-/* Adds those of a device of `kind`, which may be one from outside the tree. */
+/* Adds the profiles of a device of `kind`, which may be a plugin. */
 static void list_device(struct tnd_registry *registry, const struct tandem_backend_api *kind,
                         int index)
 {
@@ -180,7 +179,7 @@ static void list_device(struct tnd_registry *registry, const struct tandem_backe
     int n = 0;
     for (; tnd_kind_at(n) != NULL; n++) {
         kinds[n] = tnd_kind_at(n);
-        /* A stub, or a program's backend under the name of a kind of this build. */
+        /* a stub, or a program's own backend with the name of a kind in this build */
         kind = strcmp(kinds[n]->name, kind->name) == 0 ? kinds[n] : kind;
     }
     TND_ASSERT(n < MAX_KINDS);
@@ -188,8 +187,8 @@ static void list_device(struct tnd_registry *registry, const struct tandem_backe
     tnd_profiles_add(&registry->profiles, kind, index, kinds);
 }
 
-/* The first device of each kind of this build, here or not, and those that are here or were looked
- * for. */
+/* Lists profiles of the first device of each kind in this build, open or not, and of devices that
+ * are open or were requested. */
 static void list_profiles(struct tnd_registry *registry)
 {
     for (int k = 0; tnd_kind_at(k) != NULL; k++) {
@@ -217,7 +216,8 @@ static int log_line(void *user, int level, const char *text)
     return 0;
 }
 
-/* A device with memory of its own needs all that moves bytes. */
+/* Whether all required functions exist; a device with memory of its own needs those that
+ * transfer. */
 static bool is_complete(const struct tandem_backend_api *api)
 {
     bool runs = api->run != NULL || (api->submit != NULL && api->sync != NULL);
@@ -226,14 +226,14 @@ static bool is_complete(const struct tandem_backend_api *api)
     return runs && (api->memory != TANDEM_MEMORY_OWN || moves);
 }
 
-/* What the library knows of a table of functions; what it lacks is NULL. */
+/* Copies the functions that the library knows; missing ones are NULL. */
 static void copy_api(const struct tandem_backend_api *api, struct tandem_backend_api *out)
 {
     memset(out, 0, sizeof(*out));
     memcpy(out, api, api->size < sizeof(*out) ? api->size : sizeof(*out));
 }
 
-/* Puts an open backend into the next slot; on failure it stays the caller's. */
+/* Puts an open backend into the next slot. On failure the caller keeps ownership. */
 static enum tandem_status put_slot(struct tnd_registry *registry, tandem_backend *backend,
                                    const struct tandem_backend_api *kind, const char *name,
                                    struct tandem_error *error)
@@ -271,7 +271,7 @@ static enum tandem_status open_slot(struct tnd_registry *registry,
 {
     char name[TND_BACKEND_NAME];
     tnd_device_name(api->name, index, name);
-    /* The slot's name lives as long as the backend. */
+    /* the name must live as long as the backend, so it is stored in the slot */
     char *kept = registry->n_slots < MAX_SLOTS ? registry->slots[registry->n_slots].name : name;
     memcpy(kept, name, sizeof(name));
     struct tandem_backend_options options = {sizeof(options), registry->n_threads_max,
@@ -311,14 +311,15 @@ static bool is_unsupported(enum tandem_status status)
     return status == TANDEM_E_UNSUPPORTED_MACHINE || status == TANDEM_E_UNSUPPORTED_BUILD;
 }
 
-/* What the machine lacks may be missing; wrong settings and a missing CPU may not. */
+/* Whether the backend is optional after this failure: the machine may lack a device, but wrong
+ * settings and a missing CPU backend are errors. */
 static bool may_be_missing(enum tandem_status status)
 {
     return is_unsupported(status) || status == TANDEM_E_DEVICE || status == TANDEM_E_DEVICE_LOST ||
            status == TANDEM_E_DEVICE_MEMORY || status == TANDEM_E_DEVICE_TIMEOUT;
 }
 
-/* Opens a device of a kind of this build; `out_status` says what came of it. */
+/* Opens a device of a kind in this build; `out_status` receives the result. */
 static enum tandem_status open_device(struct tnd_registry *registry,
                                       const struct tandem_backend_api *kind, int index,
                                       const struct tnd_registry_options *all,
@@ -346,20 +347,20 @@ static enum tandem_status open_device(struct tnd_registry *registry,
         }
         return status;
     }
-    /* Nobody asked for a device behind the last. */
+    /* the search has passed the last device */
     if (index > 0 && all->backends == NULL && is_unsupported(status)) {
         return TANDEM_OK;
     }
     note_missing(registry, name, told.text);
-    /* A device that fails, or a backend that the program has named, is missed. */
+    /* a device that fails, or that the program has named, is worth a warning */
     bool is_missed = all->backends != NULL || !is_unsupported(status);
     tnd_log_line(&registry->log, is_missed ? TANDEM_LOG_WARN : TANDEM_LOG_INFO, "backends",
                  "left out: %s", told.text);
     return TANDEM_OK;
 }
 
-/* Opens those devices of a kind that are named, or, when the program names none, one after the
- * other until there is no more; settings may be for the second one alone. */
+/* Opens the devices of a kind that are named. If the program names none, opens one after the other
+ * until there are no more, or those that have settings. */
 static enum tandem_status open_kind(struct tnd_registry *registry, int which,
                                     const struct tnd_registry_options *all,
                                     struct tandem_error *error)
@@ -371,7 +372,7 @@ static enum tandem_status open_kind(struct tnd_registry *registry, int which,
         char name[TND_BACKEND_NAME];
         size_t length = 0;
         tnd_device_name(kind->name, index, name);
-        /* A setting for a device asks for it. */
+        /* settings for a device request it */
         bool is_named =
             kind->devices != NULL && tnd_settings_of(all->settings, name, NULL, 0, &length);
         bool is_wanted = kind->kind == TANDEM_KIND_CPU ||
@@ -443,7 +444,7 @@ enum tandem_status tnd_registry_hold(tandem_backend *const *backends, int n, int
         enum tandem_status status =
             put_slot(registry, backends[i], backends[i]->api, backends[i]->api->name, error);
         if (status != TANDEM_OK) {
-            while (--registry->n_slots > 0) { /* those that were put are still the caller's */
+            while (--registry->n_slots > 0) { /* their backends are still the caller's */
                 backends[registry->n_slots - 1]->api = registry->slots[registry->n_slots].told;
             }
             registry->n_slots = 1;
@@ -477,9 +478,10 @@ static bool is_out(const struct tnd_registry *registry, int slot)
     return (tnd_registry_quarantined(registry) >> slot & 1) != 0;
 }
 
-/* ---- backends from outside the tree ---- */
+/* ---- plugins ---- */
 
-/* FINALIZE is the download of a result; a stage that nothing would run is no stage. */
+/* Checks that profiles are consistent: FINALIZE is the download of a result, and every stage has a
+ * task. */
 static enum tandem_status check_profiles(const struct tandem_backend_api *known,
                                          struct tandem_error *error)
 {
@@ -510,8 +512,8 @@ static enum tandem_status check_api(const struct tandem_backend_api *api,
                              "backend: built for interface %u, this library has interface %u",
                              (unsigned)api->abi, (unsigned)TANDEM_ABI);
     }
-    /* Members are only ever added at the end: a longer struct is a newer one whose tail is not
-     * used, a shorter one is older and lacks what is optional. */
+    /* Members are only ever added at the end: a longer struct is newer, and its tail is not used; a
+     * shorter one is older and may lack optional members. */
     if (api->size < offsetof(struct tandem_backend_api, workspace)) {
         return tnd_error_set(error, TANDEM_E_ABI, "", api->size,
                              (int64_t)offsetof(struct tandem_backend_api, workspace),
@@ -538,7 +540,7 @@ static enum tandem_status check_api(const struct tandem_backend_api *api,
     return check_profiles(&known, error);
 }
 
-/* The first device, then all others that open with the same settings. */
+/* Adds the first device, then all others that open with the same settings. */
 static enum tandem_status add_devices(struct tnd_registry *registry,
                                       const struct tandem_backend_api *api, const char *settings,
                                       struct tandem_error *error)
@@ -575,7 +577,7 @@ enum tandem_status tnd_registry_add(struct tnd_registry *registry,
     return status;
 }
 
-/* One "FILE" or "FILE:settings" of `n` bytes. */
+/* Loads one plugin, "FILE" or "FILE:settings" of `n` bytes. */
 static enum tandem_status add_plugin(struct tnd_registry *registry, const char *spec, size_t n,
                                      struct tandem_error *error)
 {
@@ -593,7 +595,7 @@ static enum tandem_status add_plugin(struct tnd_registry *registry, const char *
         tandem_backend_plugin_function tell;
     } found = {NULL};
     const struct tnd_dl_symbol symbol = {TANDEM_PLUGIN_SYMBOL, 0, true};
-    void *library = NULL; /* stays loaded: its functions may be in use until the process ends */
+    void *library = NULL; /* never unloaded: its functions may be in use until the process ends */
     TND_TRY(tnd_dl_open((const char *[]){path, NULL}, &symbol, 1, &found, &library, error));
     const struct tandem_backend_api *api = found.tell();
     if (api == NULL) {
@@ -616,7 +618,7 @@ enum tandem_status tnd_registry_add_plugins(struct tnd_registry *registry, const
     return TANDEM_OK;
 }
 
-/* ---- looking ---- */
+/* ---- accessors ---- */
 
 int tnd_registry_count(const struct tnd_registry *registry)
 {

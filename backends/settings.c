@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reading backends' settings. Knows no backend. */
+ * Parses backends' settings. Knows no backend. */
 #include "backends/settings.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The kinds of this build that have a tuner: the one place that lists them. Numbers as text. */
+ * The kinds in this build that have a tuner, the only list of them; kernel numbers as text. */
 #include "backends/tuner.h"
 
 #include <inttypes.h>
@@ -34,7 +34,7 @@ const struct tnd_tuner *tnd_tuner_of(const tandem_backend *backend)
 {
     const struct tnd_tuner *tuner = NULL;
     for (int i = 0; (tuner = tnd_tuner_at(i)) != NULL; i++) {
-        /* a registry's copy of the functions, under the name of the device, has the same `open` */
+        /* a registry's copy of the vtable, with the device's name, has the same `open` */
         if (backend != NULL && tuner->api->open == backend->api->open) {
             return tuner;
         }

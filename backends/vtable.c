@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The only place that calls a backend's function pointers: defaults for the optional ones,
- * checks of what comes in and out, and a sentence for every failure. Knows no particular
- * backend. */
+ * The only place that calls a backend's function pointers: defaults for optional ones, checks of
+ * arguments and results, and a message for every failure. Knows no particular backend. */
 #include "backends/registry.h"
 
 #include <stddef.h>
@@ -22,8 +21,8 @@ const char *tandem_task_name(enum tandem_task task)
     return (unsigned)task < TANDEM_TASK_COUNT ? names[task] : "unknown";
 }
 
-/* A failure of a backend's function as the library hands it on: never a number that is no
- * status, never without a text. `told` is what the backend wrote into a fresh struct. */
+/* Converts a backend's failure for the caller: always a valid status and always a message. `told`
+ * is what the backend wrote into a fresh struct. */
 static enum tandem_status fail_call(const tandem_backend *backend, const char *function,
                                     enum tandem_status status, const struct tandem_error *told,
                                     struct tandem_error *error)
@@ -54,7 +53,7 @@ static enum tandem_status fail_call(const tandem_backend *backend, const char *f
     return status;
 }
 
-/* A struct for the backend to write into; only its status is set, it is cheap to make for each
+/* A struct for the backend's error. Only its status is set, so it is cheap to make for each
  * call. */
 #define FRESH_ERROR(told)                                                                          \
     struct tandem_error told;                                                                      \

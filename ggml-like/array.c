@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Arrays, shapes, and strips of values on their way in and out of kernels. */
+ * Arrays, shapes, and strips: values that kernels load, compute with and store together. */
 #include "ggml-like/array.h"
 
 #include <math.h>
@@ -55,7 +55,8 @@ int64_t tnd_dims_values(const struct tnd_dims *shape)
     int64_t n = 1;
     bool is_empty = false;
     for (int i = 0; i < shape->n; i++) {
-        /* (the others must fit in an empty array, too: strides and parts of shapes are products) */
+        /* The other extents must multiply without overflow even in an empty array: strides and
+         * shapes of parts are such products. */
         const bool is_zero = shape->dims[i] == 0;
         if (shape->dims[i] < 0 || !tnd_mul_i64(n, is_zero ? 1 : shape->dims[i], &n)) {
             return -1;
@@ -152,7 +153,7 @@ enum tnd_lane tnd_lane_of(enum tandem_dtype type)
     }
 }
 
-/* A float as an integer: towards zero, the nearest that there is; NaN is 0. */
+/* Float to integer: truncates and saturates; NaN is 0. */
 static int64_t to_i64(double value)
 {
     if (!(value > -9223372036854775808.0)) {
@@ -164,13 +165,13 @@ static int64_t to_i64(double value)
 static uint64_t to_u64(double value)
 {
     if (!(value > 0.0)) {
-        /* (negative ones wrap, as in the casts of other programs) */
+        /* Negative values wrap around, as in the casts of other programs. */
         return (uint64_t)to_i64(value);
     }
     return value < 18446744073709551616.0 ? (uint64_t)value : UINT64_MAX;
 }
 
-/* One loop for each pair of a stored type and a lane. */
+/* One loop for each pair of a stored type and a lane type. */
 #define LOAD_LOOP(store, member, expression)                                                       \
     for (int i = 0; i < n; i++) {                                                                  \
         const store v = values[(int64_t)i * stride];                                               \
@@ -252,7 +253,7 @@ void tnd_values_load(enum tandem_dtype type, const void *from, int64_t stride, i
     }
 }
 
-/* A lane as each of the forms that are stored. */
+/* Converts a lane to each of the types that are stored. */
 static double lane_number(enum tnd_lane lane, const union tnd_values *from, int i)
 {
     switch (lane) {
@@ -267,7 +268,7 @@ static double lane_number(enum tnd_lane lane, const union tnd_values *from, int 
     }
 }
 
-/* (integers become float in one rounding, not by way of double) */
+/* Integers become float in one rounding; through double there would be two. */
 static float lane_f32(enum tnd_lane lane, const union tnd_values *from, int i)
 {
     switch (lane) {
@@ -304,7 +305,7 @@ static uint64_t lane_bits(enum tnd_lane lane, const union tnd_values *from, int 
         }                                                                                          \
     } while (0)
 
-/* Integers from lanes of integers, which most of them are; false where it is another case. */
+/* The common case, integers from lanes of integers; false: it is another case. */
 static bool store_integers(enum tandem_dtype type, enum tnd_lane lane, const union tnd_values *from,
                            int n, void *out)
 {

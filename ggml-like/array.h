@@ -9,7 +9,7 @@
 
 #include "tandem/net-list.h"
 
-/** What there is to know of each type: X(NAME, C type that stores a value, "text", kind). */
+/** One row a type: X(NAME, C type that stores a value, "text", kind). */
 #define TND_DTYPE_LIST(X)                                                                          \
     X(F32, float, "float32", FLOAT)                                                                \
     X(F64, double, "float64", FLOAT)                                                               \
@@ -39,7 +39,7 @@ enum { TND_N_DTYPES = TANDEM_DTYPE_LIST(TND_DTYPE_COUNT) };
 enum tnd_dtype_kind { TND_KIND_FLOAT, TND_KIND_SIGNED, TND_KIND_UNSIGNED, TND_KIND_LOGICAL };
 
 enum tnd_dtype_kind tnd_dtype_kind(enum tandem_dtype type);
-/** The layout of floats of one byte; NULL for other types. Static storage. */
+/** The layout of one-byte floats; NULL for other types. Static storage. */
 const struct tnd_small_float *tnd_dtype_small(enum tandem_dtype type);
 
 /** Extents, the slowest dimension first. */
@@ -47,24 +47,24 @@ struct tnd_dims {
     int n;
     int64_t dims[TANDEM_NET_MAX_DIMS];
 };
-/** Extents as an operand: tnd_net_reshape(net, x, &TND_DIMS(batch, 1, n)). */
+/** Extents as an argument: tnd_net_reshape(net, x, &TND_DIMS(batch, 1, n)). */
 #define TND_DIMS(...)                                                                              \
     ((const struct tnd_dims){sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}})
 
-/** Number of values; -1 when it does not fit. */
+/** Number of values; -1 if it does not fit into 64 bits. */
 int64_t tnd_dims_values(const struct tnd_dims *shape);
 bool tnd_dims_is_equal(const struct tnd_dims *a, const struct tnd_dims *b);
-/** Strides of values without gaps. */
+/** Strides of a dense array, in values. */
 void tnd_dims_strides(const struct tnd_dims *shape, int64_t *out);
 /** "2x3x4"; "scalar". `out` has 160 bytes. */
 const char *tnd_dims_text(const struct tnd_dims *shape, char *out);
 
 struct tnd_array;
 
-/** Whoever keeps arrays that several hold. */
+/** Owner of arrays that several others use. */
 struct tnd_array_keeper {
     void (*give_back)(struct tnd_array *array);
-    bool (*fill)(struct tnd_array *array); /* false: no memory, or what it is made of is gone */
+    bool (*fill)(struct tnd_array *array); /* computes `data` again; false: impossible */
 };
 
 /** Values in row-major order, without gaps. */
@@ -72,15 +72,16 @@ struct tnd_array {
     enum tandem_dtype type;
     struct tnd_dims shape;
     int64_t n;                             /* values */
-    void *data;                            /* NULL: not there before tnd_array_fill */
-    const struct tnd_array_keeper *keeper; /* NULL: its holder owns it */
+    void *data;                            /* NULL: dropped; tnd_array_fill computes it again */
+    const struct tnd_array_keeper *keeper; /* NULL: whoever holds the array owns it */
 };
 
-/** A zeroed array, which the caller owns; NULL without memory, or when its size does not fit. */
+/** A zeroed array, owned by the caller; NULL if memory is short or the size does not fit. */
 struct tnd_array *tnd_array_new(enum tandem_dtype type, const struct tnd_dims *shape);
-/** Frees an array, or gives it back to its keeper. NULL is allowed. */
+/** Frees an array, or returns it to its keeper. NULL is allowed. */
 void tnd_array_free(struct tnd_array *array);
-/** Whether the values are there, computed now where a keeper had dropped them. */
+/** Makes sure that the values are in memory: computes them again if the keeper has dropped them.
+ * False if that fails. */
 static inline bool tnd_array_fill(const struct tnd_array *array)
 {
     return array->data != NULL || array->keeper->fill((struct tnd_array *)array);
@@ -89,7 +90,7 @@ static inline bool tnd_array_fill(const struct tnd_array *array)
 int64_t tnd_array_integer(const struct tnd_array *array, int64_t i);
 double tnd_array_number(const struct tnd_array *array, int64_t i);
 
-/** Values of an array in another order. */
+/** A strided view of an array. */
 struct tnd_view {
     enum tandem_dtype type;
     struct tnd_dims shape;
@@ -100,14 +101,14 @@ struct tnd_view {
 /** Whether the values of a view lie in row-major order. */
 bool tnd_view_has_no_gaps(const struct tnd_view *view);
 
-/** How numbers are computed with: float for floats of 32 bits and fewer; double; int64_t;
- *  uint64_t */
+/** The type that kernels compute in: float for floats of up to 32 bits, else double, int64_t or
+ * uint64_t. */
 enum tnd_lane { TND_LANE_F32, TND_LANE_F64, TND_LANE_I64, TND_LANE_U64, TND_N_LANES };
 
-/** Values that kernels handle at once. */
+/** Values that kernels handle at a time. */
 #define TND_LANES 64
 
-/** A strip of values in the form that they are computed in. */
+/** A strip of values in the type that kernels compute in. */
 union tnd_values {
     float f32[TND_LANES];
     double f64[TND_LANES];
@@ -116,13 +117,13 @@ union tnd_values {
 };
 
 enum tnd_lane tnd_lane_of(enum tandem_dtype type);
-/** Reads `n` values, at most TND_LANES, that are `stride` values apart, as lanes of a kind: the
- *  same conversion as a cast. */
+/** Loads `n` values, at most TND_LANES, that are `stride` values apart, converted as by a C
+ * cast. */
 void tnd_values_load(enum tandem_dtype type, const void *from, int64_t stride, int n,
                      enum tnd_lane lane, union tnd_values *out);
-/** Writes them without gaps. Floats become integers of 64 bits towards zero (out of range: the
- *  nearest; NaN: 0; negative ones as unsigned: wrapped); narrower integers keep the low bits.
- *  Everything but 0 is true. */
+/** Stores `n` values without gaps. Floats become 64-bit integers by truncation (out of range: the
+ * nearest; NaN: 0; negative to unsigned: wrapped around); narrower integers keep the low bits.
+ * Every value but 0 is true. */
 void tnd_values_store(enum tandem_dtype type, enum tnd_lane lane, const union tnd_values *from,
                       int n, void *out);
 
@@ -133,14 +134,14 @@ void tnd_values_cast(enum tandem_dtype type, float *values, int n);
 struct tnd_walk {
     struct tnd_dims shape;
     int64_t at[TANDEM_NET_MAX_DIMS];
-    int64_t row; /* number of the row */
+    int64_t row; /* index of the row */
     bool is_done;
 };
 void tnd_walk_begin(struct tnd_walk *walk, const struct tnd_dims *shape);
 void tnd_walk_next(struct tnd_walk *walk);
-/** Values in a row: the last extent, 1 for scalars. */
+/** Values per row: the last extent, 1 for scalars. */
 int64_t tnd_walk_row(const struct tnd_walk *walk);
-/** Where a row begins in a view of the same shape. */
+/** Address of the current row in a view of the same shape. */
 const void *tnd_walk_place(const struct tnd_walk *walk, const struct tnd_view *view);
 
 #endif

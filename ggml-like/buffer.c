@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Handles of buffers: attached under one lock, found without. */
+ * Handles of buffers: attached under one lock, found without it. */
 #include "ggml-like/buffer.h"
 
 #include "base/alloc.h"
@@ -12,7 +12,7 @@ static struct tnd_fork_lock lock = TND_FORK_LOCK_INIT; /* guards lists that grow
 uint64_t tnd_buffer_owners(int n)
 {
     static _Atomic uint64_t last;
-    /* relaxed: only that no number comes twice counts. */
+    /* relaxed: only uniqueness of the numbers matters */
     return atomic_fetch_add_explicit(&last, (uint64_t)n, memory_order_relaxed) + 1;
 }
 
@@ -25,7 +25,7 @@ static void release(struct tnd_handle *handle)
     }
 }
 
-/* One that its owner has given up, or NULL. Under the lock. */
+/* A handle whose owner has detached its object, or NULL. Called under the lock. */
 static struct tnd_handle *find_unused(struct tnd_buffer *buffer)
 {
     struct tnd_handle *handle = atomic_load_explicit(&buffer->handles, memory_order_acquire);
@@ -35,7 +35,7 @@ static struct tnd_handle *find_unused(struct tnd_buffer *buffer)
     return handle;
 }
 
-/* A new one at the front of the buffer's list and of the context's. Under the lock. */
+/* Adds a handle at the head of the buffer's list and of the context's. Called under the lock. */
 static struct tnd_handle *add(struct tandem_context *context, struct tnd_buffer *buffer)
 {
     struct tnd_handle *handle = tnd_calloc(1, sizeof(*handle));
@@ -66,7 +66,7 @@ struct tnd_handle *tnd_buffer_attach(struct tandem_context *context, struct tnd_
 
 bool tnd_handle_is_alone(const struct tnd_handle *handle)
 {
-    /* acquire: pairs with the release of the context, so that nobody reads the buffer any more */
+    /* acquire: pairs with the context's release, so no thread reads the buffer any more */
     return atomic_load_explicit(&handle->n_holders, memory_order_acquire) == 1;
 }
 
@@ -94,7 +94,7 @@ void tnd_buffer_release_all(struct tnd_handle *first)
         release(first);
         first = next;
     }
-    if (any) { /* release: whoever sees the count finds the handles alone */
+    if (any) { /* release: a thread that sees the count also sees that the handles are alone */
         atomic_fetch_add_explicit(&n_releases, 1, memory_order_release);
     }
 }

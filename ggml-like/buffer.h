@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The memory of a root tensor as an object, and what devices keep of it. A leaf or output owns a
- * buffer; views share that of their root. Intermediate results have none: their memory is a run's.
+ * The memory of a root tensor as an object, with what devices keep for it. A leaf or output owns a
+ * buffer; views share their root's. Intermediate results have none: their memory belongs to a run.
  *
- * An owner (a slot of an executor) attaches objects of its own to a buffer: its mirror, what it
- * prepared of the weight or of ranges of it. Owners have numbers that are never used twice in a
- * process, so several runtimes may use one tensor at once, and what a closed runtime has left is
- * never found again. The first look is one comparison, without a lock. Knows no owner and no
- * object. */
+ * An owner (a slot of an executor) attaches its own objects to a buffer: its mirror, and what it
+ * prepared from the weight or from ranges of it. Owner numbers are never reused in a process, so
+ * several runtimes may use one tensor at once, and objects that a closed runtime left behind are
+ * never found again. Looking at the first object takes one comparison and no lock. Knows neither
+ * owners nor objects. */
 #ifndef TND_BUFFER_H
 #define TND_BUFFER_H
 
@@ -17,10 +17,10 @@
 
 struct tandem_context;
 
-/** One object of one owner. Held by the buffer's context and by the owner; the last one frees it,
- *  so that a context may go away before its owners, and the other way round. */
+/** One object of one owner. Both the buffer's context and the owner hold it, and the last of them
+ * to let go frees it: either may go away first. */
 struct tnd_handle {
-    _Atomic(void *) object; /* NULL: given up */
+    _Atomic(void *) object; /* NULL: detached */
     _Atomic uint64_t owner;
     atomic_int n_holders;
     struct tnd_handle *next;            /* in the buffer; set once */
@@ -28,15 +28,15 @@ struct tnd_handle {
 };
 
 struct tnd_buffer {
-    _Atomic(struct tnd_handle *) handles; /* grows at the front; released with the context */
-    /** Place in the list of leaves of the graph that was unfolded last. A hint that anybody may
-     *  overwrite: whoever reads it compares what is there. Relaxed. */
+    _Atomic(struct tnd_handle *) handles; /* grows at the head; freed with the context */
+    /** Index among the leaves of the graph that was unfolded last. A hint that any thread may
+     * overwrite, so readers check the leaf that they find there. Relaxed. */
     _Atomic int32_t leaf;
-    /** A device was lost with the newest of a lazy state. Any thread, relaxed. */
+    /** A device was lost that held the newest values of a lazy state. Any thread, relaxed. */
     atomic_bool is_lost;
 };
 
-/** The first of `n` numbers that nobody has had. */
+/** Reserves `n` owner numbers that were never used; returns the first. */
 uint64_t tnd_buffer_owners(int n);
 
 /** The owner's next object behind *io_handle (NULL: the first one), or NULL. Any thread; pairs with
@@ -58,15 +58,16 @@ static inline void *tnd_buffer_next(const struct tnd_buffer *buffer, uint64_t ow
  *  each owner. */
 struct tnd_handle *tnd_buffer_attach(struct tandem_context *context, struct tnd_buffer *buffer,
                                      uint64_t owner, void *object);
-/** Whether the context of the buffer is gone, or reset, and the owner alone holds the handle. */
+/** Whether the buffer's context is gone or reset, so that only the owner holds the handle. */
 bool tnd_handle_is_alone(const struct tnd_handle *handle);
-/** The owner gives its object up; nobody finds it any more. NULL is allowed. Any thread. */
+/** The owner detaches its object; no thread finds it any more. NULL is allowed. Any thread. */
 void tnd_buffer_detach(struct tnd_handle *handle);
 
-/** Releases all handles of a context that is freed or reset; `first` is the head of its list. */
+/** Releases all handles of a context that is being freed or reset; `first` is the head of its
+ * list. */
 void tnd_buffer_release_all(struct tnd_handle *first);
-/** How many contexts with handles were freed or reset: owners look for handles that are alone when
- *  it has changed. Any thread. */
+/** How many contexts with handles were freed or reset: when it has changed, owners look for
+ * handles that they hold alone. Any thread. */
 uint64_t tnd_buffer_releases(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Methods of convolutions by name, and the rule. */
+ * Names of convolution methods, and the rule that chooses one. */
 #include "ggml-like/conv_method.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "ggml-like/conv.h"
 #include "ggml-like/work.h"
 
-/* Fewer multiplications that pay for transforms. Unit: ratio. */
+/* Ratio of multiplications, direct to Winograd, from which the transforms pay off. */
 #define WINOGRAD_GAIN 1.3
 
 /* Values of the columns of a convolution: 1 GiB. */
@@ -42,7 +42,7 @@ static double places(const struct tnd_conv_shape *shape)
     return n;
 }
 
-/* Values that a place of the result is computed from, by filter. */
+/* Input values per output value. */
 static double values_seen(const struct tnd_conv_shape *shape)
 {
     double n = (double)shape->channels / (double)shape->groups;
@@ -84,7 +84,7 @@ bool tnd_conv_node_shape(const tandem_tensor *node, struct tnd_conv_shape *out)
     }
     const struct tnd_conv *conv = work->of.conv;
     *out = tnd_conv_shape_from(conv, conv->epilogue != NULL);
-    if (conv->run > conv->channels) { /* (taps of a row that were merged) */
+    if (conv->run > conv->channels) { /* merged taps of a row */
         out->window[conv->n - 1] *= conv->run / conv->channels;
     }
     return true;
@@ -122,9 +122,9 @@ static void choose_for_device(const struct tnd_conv_question *question, struct t
     }
 }
 
-/* Of the 14 shapes of ResNet-18 and a U-Net whose direct sums multiply 1.3 times as often
- * Winograd's method was faster for all, 1.15 to 1.8 times, and for the one below that it gained
- * nothing (two cores of a Zen 4). */
+/* Among the shapes of ResNet-18 and a U-Net, 14 take at least 1.3 times as many multiplications by
+ * direct sums: Winograd's method was faster for all of them, 1.15 to 1.8 times. For the one below
+ * that ratio it gained nothing (two cores of a Zen 4). */
 void tnd_conv_choose_by_rule(const struct tnd_conv_question *question, struct tnd_conv_choice *out)
 {
     const struct tnd_conv_shape *shape = &question->shape;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Reference executor: every operation in double precision on one thread, written for reading and
- * not for speed. It is what all kernels are compared with, so it follows the formulas of
- * tandem/ops.h and nothing else. */
+ * Reference executor: every operation in double precision on one thread, written to be read, not to
+ * be fast. All kernels are compared with it, so it follows the formulas of tandem/ops.h and nothing
+ * else. */
 #include "ggml-like/eval_ref.h"
 
 #include <string.h>

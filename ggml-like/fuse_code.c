@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Codes of programs: which steps kernels run, and what of them goes through memory. */
+ * Codes of programs: which steps kernels run, and which values go through memory. */
 #include "base/tnd_assert.h"
 #include "ggml-like/fuse_program.h"
 
-/* ---- which code an operation is ---- */
+/* ---- which code an operation has ---- */
 
 int tnd_strip_function_of(int kind)
 {
@@ -44,7 +44,7 @@ static int unary_code(int kind)
     }
 }
 
-/* By kind: the code where the first operand is in the accumulator, and where the second is. */
+/* By kind: the code if the accumulator holds the first operand, and if it holds the second. */
 struct binary_code {
     bool is_there;
     uint8_t first, second;
@@ -92,7 +92,7 @@ bool tnd_strip_has_load(enum tandem_dtype type)
 
 bool tnd_strip_has_cast(enum tandem_dtype type)
 {
-    return tnd_strip_has_store(type) && type != TANDEM_DTYPE_BOOL; /* (which is a code) */
+    return tnd_strip_has_store(type) && type != TANDEM_DTYPE_BOOL; /* (bool has its own code) */
 }
 
 /* ---- forms of registers ---- */
@@ -107,7 +107,7 @@ static bool is_operand(const struct tnd_fuse *fuse, int i)
     return i < fuse->n_inputs;
 }
 
-/* Whether a register holds floats that are all of its values. */
+/* Whether a register holds its values as floats, exactly. */
 static bool is_float(const struct tnd_fuse *fuse, int i)
 {
     return fuse->forms[i] == TND_FORM_FLOAT &&
@@ -129,14 +129,14 @@ static bool is_i32(const struct tnd_fuse *fuse, int i)
     return fuse->forms[i] == TND_FORM_I32;
 }
 
-/* Casts to I32 that cannot leave its range; others saturate, which takes floats. */
+/* Whether the cast to I32 cannot leave its range; other casts saturate, which needs floats. */
 static bool casts_small_integers(const struct tnd_fuse *fuse, const struct tnd_fuse_step *step)
 {
     const enum tandem_dtype from = tnd_fuse_type(fuse, step->in[0]);
     return from == TANDEM_DTYPE_BOOL || (is_narrow(from) && tnd_lane_of(from) == TND_LANE_I64);
 }
 
-/* The form that kernels give the result of a step. */
+/* The form of a step's result in kernels. */
 static enum tnd_fuse_form form_of(const struct tnd_fuse *fuse, const struct tnd_fuse_step *step)
 {
     if (step->type == TANDEM_DTYPE_BOOL) {
@@ -160,13 +160,13 @@ static const struct binary_code *binary_code_of(const struct tnd_fuse *fuse,
     return kind < sizeof(binary_codes) / sizeof(binary_codes[0]) ? &binary_codes[kind] : &none;
 }
 
-/* The code of a cast; TND_CODE_LOAD: nothing is to be done. */
+/* The code of a cast; TND_CODE_LOAD: nothing to do. */
 static bool cast_code(const struct tnd_fuse *fuse, const struct tnd_fuse_step *step, int *code,
                       int *function)
 {
     const int in = step->in[0];
     *function = 0;
-    if (step->type == TANDEM_DTYPE_F32) { /* (a wider operand was rounded when it was loaded) */
+    if (step->type == TANDEM_DTYPE_F32) { /* (a wider operand was rounded by its load) */
         *code = is_mask(fuse, in)  ? TND_CODE_ONE
                 : is_i32(fuse, in) ? TND_CODE_FROM_I32
                                    : TND_CODE_LOAD;
@@ -181,7 +181,7 @@ static bool cast_code(const struct tnd_fuse *fuse, const struct tnd_fuse_step *s
         return is_mask(fuse, in) || is_float(fuse, in);
     }
     if (is_mask(fuse, in)) {
-        *code = TND_CODE_ONE; /* (scales have no 0) */
+        *code = TND_CODE_ONE; /* (scales are never 0) */
         return tnd_strip_has_store(step->type) && step->type != TANDEM_DTYPE_F8E8M0;
     }
     *code = TND_CODE_CALL;
@@ -215,7 +215,7 @@ static bool is_fast_binary(const struct tnd_fuse *fuse, const struct tnd_fuse_st
     return is_f32(fuse, step->in[0]) && is_f32(fuse, step->in[1]);
 }
 
-/* Whether a kernel runs a step, with the forms that registers have. */
+/* Whether a kernel runs a step, given the forms of the registers. */
 static bool is_fast(const struct tnd_fuse *fuse, int s)
 {
     const struct tnd_fuse_step *step = &fuse->steps[s];
@@ -245,14 +245,14 @@ static bool is_fast(const struct tnd_fuse *fuse, int s)
     }
 }
 
-/* The form of lanes that `job` of a step reads and writes; for most types there is another one. */
+/* Whether a step's `job` needs the register in its lane type, and the register has another form. */
 static bool needs_lanes(const struct tnd_fuse *fuse, int i)
 {
     return tnd_lane_of(tnd_fuse_type(fuse, i)) != TND_LANE_F32 && fuse->forms[i] != TND_FORM_LANE;
 }
 
-/* All registers begin in the form that kernels want. A step that no kernel runs takes its operands
- * and result out of it, which may take others with it. */
+/* All registers start in the form that kernels prefer. A step that no kernel runs changes its
+ * operands and its result to lanes, which may do the same to other steps. */
 static void find_fast(struct tnd_fuse *fuse, bool *fast)
 {
     const int n = fuse->n_inputs + fuse->n_steps;
@@ -306,8 +306,8 @@ static void emit(struct translation *t, int op, int in, int other)
     t->fuse->codes[t->n_codes++] = (struct tnd_fuse_code){(uint8_t)op, (uint8_t)in, (uint8_t)other};
 }
 
-/* Whether somebody reads the result of a step from memory: not just the next one, once, which finds
- * it in the accumulator. */
+/* Whether a step's result is read from memory. It is not if only the next step reads it, once: then
+ * it is in the accumulator. */
 static bool is_saved(const struct translation *t, int s)
 {
     const int register_of = t->fuse->n_inputs + s;
@@ -349,7 +349,7 @@ static void translate_step(struct translation *t, const struct tnd_fuse_step *st
     if (step->op == TND_NET_SELECT) {
         emit(t, TND_CODE_SELECT, in[1], in[2]);
     } else if (step->op == TND_NET_CAST) {
-        /* (a call at the end is left to what stores values of that type) */
+        /* (a call at the end is left to the store to that type) */
         const bool is_last = step == &t->fuse->steps[t->fuse->n_steps - 1];
         (void)cast_code(t->fuse, step, &code, &function);
         if (code != TND_CODE_LOAD && !(is_last && code == TND_CODE_CALL)) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What kernels run of a program: codes over a block of F32 that stays in vector registers, the
- * accumulator. Each code combines it with an operand in memory, so that of a chain nothing but its
- * operands is loaded and nothing but its result is stored. All kernels give the same bits, those of
- * base/lanes_math.h. */
+ * accumulator. Each code combines it with an operand in memory, so a chain only loads its operands
+ * and only stores its result. All kernels give the same bits, those of base/lanes_math.h. */
 #ifndef TND_FUSE_CODE_H
 #define TND_FUSE_CODE_H
 
@@ -13,10 +12,10 @@
 #include "ggml-like/array.h"
 
 enum {
-    TND_STRIP = 512,       /* most values of a register of programs, */
-    TND_STRIP_LEAST = 128, /* and as many as it has of any program */
+    TND_STRIP = 512,       /* most values of a program's register */
+    TND_STRIP_LEAST = 128, /* and fewest */
     TND_STRIP_GRAIN = 32,  /* kernels work on multiples of this */
-    TND_STRIP_ROWS = 4     /* most of a block of a tile */
+    TND_STRIP_ROWS = 4     /* most rows of a block of a tile */
 };
 
 /** X(NAME, of the accumulator `x`) */
@@ -31,7 +30,7 @@ enum {
     X(CEIL, tnd_vec_ceil(x))                                                                       \
     X(ROUND, tnd_vec_round(x))                                                                     \
     X(IS_NAN, (tnd_vec)(x != x))
-/** X(NAME, of the accumulator `x`): between numbers, masks and 32-bit integers */
+/** X(NAME, of the accumulator `x`): conversions between numbers, masks and 32-bit integers */
 #define TND_CODE_MASK_LIST(X)                                                                      \
     X(IS_TRUE, (tnd_vec)(x != 0.0f))                                                               \
     X(INVERT, (tnd_vec)(~(tnd_vec_bits)x))                                                         \
@@ -40,8 +39,8 @@ enum {
     X(ONE_I32, (tnd_vec)((tnd_vec_bits)x & 1u))                                                    \
     X(FROM_I32, __builtin_convertvector((tnd_vec_ints)x, tnd_vec))                                 \
     X(TO_I32, (tnd_vec) __builtin_convertvector(x, tnd_vec_ints))
-/** X(NAME, of the accumulator `x` and the operand `y`): those that, with HARD_SWISH, kernels of
- *  sums run before these leave the registers */
+/** X(NAME, of the accumulator `x` and the operand `y`): the codes that, as HARD_SWISH, matrix and
+ * convolution kernels apply before sums leave the registers */
 #define TND_CODE_ENDING_LIST(X)                                                                    \
     X(ADD, x + y)                                                                                  \
     X(SUB, x - y)                                                                                  \
@@ -89,14 +88,14 @@ enum {
 #define TND_STRIP_ENUM(name, expression) TND_STRIP_##name,
 enum tnd_code_op {
     TND_CODE_LOAD,
-    TND_CODE_SAVE,   /* to register `in` */
-    TND_CODE_END,    /* writes the result */
+    TND_CODE_SAVE,   /* stores to register `in` */
+    TND_CODE_END,    /* stores the result */
     TND_CODE_SELECT, /* by the accumulator's bits: `in`, or `other` */
-    TND_CODE_CALL,   /* function `in` */
+    TND_CODE_CALL,   /* calls function `in` */
     TND_CODE_UNARY_LIST(TND_CODE_ENUM) TND_CODE_MASK_LIST(TND_CODE_ENUM)
         TND_CODE_BINARY_LIST(TND_CODE_ENUM) TND_N_CODES
 };
-/* Behind the functions: casts of floats to a type that they can hold, by enum tandem_dtype. */
+/* After the functions: casts of floats to a type whose values floats hold, by enum tandem_dtype. */
 enum tnd_strip_function { TND_CODE_FUNCTION_LIST(TND_STRIP_ENUM) TND_N_STRIP_FUNCTIONS };
 
 struct tnd_fuse_code {
@@ -104,13 +103,13 @@ struct tnd_fuse_code {
     uint8_t in, other; /* registers */
 };
 
-/** Whether kernels of sums run an operation (TND_CODE_ENDING_LIST). */
+/** Whether the kernels that compute sums can apply an operation (TND_CODE_ENDING_LIST). */
 bool tnd_code_ends_sums(enum tnd_code_op op);
 
-/** The function of a kind of enum tandem_unary; -1: none. */
+/** The function for an enum tandem_unary; -1: none. */
 int tnd_strip_function_of(int kind);
 
-/** Whether floats of strips are read from a type, written to it, and cast to what it can hold. */
+/** Whether strips of floats can be loaded from a type, stored to it, and cast to its values. */
 bool tnd_strip_has_load(enum tandem_dtype type);
 bool tnd_strip_has_store(enum tandem_dtype type);
 bool tnd_strip_has_cast(enum tandem_dtype type);

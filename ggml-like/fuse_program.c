@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Programs of operations, value by value: making them, and how they go over operands. */
+ * Programs of element-wise operations: building them, and how they walk over operands. */
 #include "ggml-like/fuse_program.h"
 
 #include <string.h>
 
 #include "base/tnd_assert.h"
 
-enum { ITEM_VALUES = 8192 /* a worker takes this many values at a time: some microseconds */ };
+enum { ITEM_VALUES = 8192 /* values per work item: some microseconds */ };
 
 /* ---- programs ---- */
 
@@ -17,7 +17,7 @@ int tnd_fuse_input(struct tnd_fuse *fuse, enum tandem_dtype type)
     return fuse->n_inputs++;
 }
 
-/* Whether a lane may hold values that the type has not. */
+/* Whether a lane may hold values that the type does not have. */
 static bool must_round(const struct tnd_fuse_step *step)
 {
     if (step->op == TND_NET_CAST || step->job.out_lane != tnd_lane_of(step->type)) {
@@ -50,7 +50,7 @@ int tnd_fuse_step(struct tnd_fuse *fuse, enum tnd_net_op op, int kind, enum tand
 
 /* ---- spaces ---- */
 
-/* Whether dimension i and the one before it are walked as one by everybody. */
+/* Whether all operands can walk dimension i and the one before it as a single dimension. */
 static bool may_merge(const struct tnd_fuse_space *space, int n_inputs, int64_t extent,
                       int64_t (*strides)[TANDEM_NET_MAX_DIMS], int from)
 {
@@ -97,7 +97,7 @@ bool tnd_fuse_matrix(struct tnd_fuse_matrix *matrix, int self, int n_inputs,
 {
     *matrix = (struct tnd_fuse_matrix){.self = self};
     for (int i = 0; i < n_inputs; i++) {
-        int64_t next = 0; /* stride that a slower dimension must have; 0: no dimension came yet */
+        int64_t next = 0; /* stride required of the next slower dimension; 0: none came yet */
         bool is_first = true;
         for (int d = shape->n - 1; i != self && d >= 0; d--) {
             if (shape->dims[d] == 1 || d == 1) {

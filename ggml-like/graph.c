@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Graphs: which tensors an output needs, in which order they run, and where their results lie.
- * Start at tandem_graph_finish. No recursion and no stack: the context lists pending tensors in the
- * order of building and operands are always built before users, so one walk back from the last
- * output meets every user before its operands. */
+ * Start at tandem_graph_finish. Needs neither recursion nor a stack: the context lists pending
+ * tensors in the order of building, and operands are always built before their users, so one walk
+ * back from the last output meets every user before its operands. */
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/options.h"
@@ -32,7 +32,7 @@ static void fail_foreign(struct tandem_graph *graph, const struct tandem_tensor 
                    tensor->context != graph->context ? "context" : "graph");
 }
 
-/* Marks a tensor as needed. Tensors that have values already need nothing. */
+/* Marks a tensor as needed, unless it has values already. */
 static void mark(struct tandem_graph *graph, struct tandem_tensor *tensor)
 {
     if (tensor->graph == graph || tnd_tensor_has_values(tensor)) {
@@ -80,7 +80,7 @@ void tandem_graph_add(tandem_graph *graph, tandem_tensor *result)
 
 /* ---- order ---- */
 
-/* Marks all that the outputs need; counts nodes and views. */
+/* Marks everything that the outputs need; counts nodes and views. */
 static void mark_needed(struct tandem_graph *graph)
 {
     struct tandem_tensor *tensor = graph->latest;
@@ -100,7 +100,7 @@ static void mark_needed(struct tandem_graph *graph)
         struct tandem_tensor *root = tensor->root;
         if ((tensor->flags & TND_TENSOR_OUTPUT) != 0 && root->op != TANDEM_OP_NONE &&
             (root->graph == NULL || root->graph == graph)) {
-            root->flags |= TND_TENSOR_OUTPUT; /* the root is met later in this walk */
+            root->flags |= TND_TENSOR_OUTPUT; /* this walk meets the root later */
         }
     }
 }
@@ -135,7 +135,7 @@ static bool list_needed(struct tandem_graph *graph)
 
 /* ---- memory ---- */
 
-/* Whether the tensor owns bytes that this graph plans. */
+/* Whether the tensor owns memory that this graph plans. */
 static bool is_intermediate(const struct tandem_graph *graph, const struct tandem_tensor *tensor)
 {
     return tensor->graph == graph && tensor->root == tensor &&
@@ -149,8 +149,8 @@ static size_t padded_bytes(const struct tandem_tensor *tensor)
     return bytes == 0 ? TND_ALIGNMENT : (bytes + TND_ALIGNMENT - 1) / TND_ALIGNMENT * TND_ALIGNMENT;
 }
 
-/* last[i]: last node that touches the bytes of node i, for nodes that own some. A view keeps its
- * root alive because users are charged to the root. They are counted as well. */
+/* last[i]: the last node that reads or writes the memory of node i, for nodes that own memory. Uses
+ * of a view count as uses of its root, which keeps the root alive. Counts readers, too. */
 static void find_last_uses(const struct tandem_graph *graph, int *last)
 {
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -166,9 +166,9 @@ static void find_last_uses(const struct tandem_graph *graph, int *last)
     }
 }
 
-/* The operand whose bytes node i may take over, or NULL: element by element, the operand is exactly
- * its root and of the same chain, the root dies here, and no other operand reads the root's bytes.
- */
+/* The operand whose memory node i may reuse, or NULL. The operation must be element-wise, the
+ * operand exactly its root and of the same chain, this node the root's last use, and no other
+ * operand may read the root's memory. */
 static const struct tandem_tensor *in_place_operand(const struct tandem_graph *graph, int i,
                                                     const int *last)
 {
@@ -187,8 +187,7 @@ static const struct tandem_tensor *in_place_operand(const struct tandem_graph *g
     return a->root;
 }
 
-/* Usage records of a chain's intermediate results; record_of[i] is the record that node i lies in,
- * or -1. */
+/* Usage records of a chain's intermediate results; record_of[i] is the record of node i, or -1. */
 static bool record_usages(struct tandem_graph *graph, int chain, const int *last,
                           struct tnd_usage *usages, int *record_of, int *out_n_usages)
 {
@@ -220,7 +219,7 @@ static bool record_usages(struct tandem_graph *graph, int chain, const int *last
     return true;
 }
 
-/* A chain's place lies behind those of the chains before it. */
+/* Each chain's memory follows that of the chains before it. */
 static bool plan_chain(struct tandem_graph *graph, int chain, const int *last,
                        struct tnd_usage *usages, int *record_of)
 {
@@ -271,7 +270,7 @@ static bool plan_intermediates(struct tandem_graph *graph)
     return is_planned;
 }
 
-/* Memory for outputs, addresses for everything that lies in fixed memory. */
+/* Allocates outputs, and sets the addresses of everything in memory that never moves. */
 static bool place_outputs(struct tandem_graph *graph)
 {
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -295,7 +294,8 @@ static void place_view(struct tandem_tensor *view)
     view->data = data == NULL ? NULL : data + view->root_offset;
 }
 
-/* Gives views of fixed memory their addresses for good, keeps the others for tnd_graph_bind. */
+/* Views of memory that never moves get their final address; the others are kept for
+ * tnd_graph_bind. */
 static void place_views(struct tandem_graph *graph)
 {
     int n_kept = 0;
@@ -315,7 +315,7 @@ static void place_views(struct tandem_graph *graph)
     graph->n_views = n_kept;
 }
 
-/* What was marked for a graph that cannot be finished is free for another one. */
+/* Unmarks the tensors of a graph that cannot be finished, so that another graph may use them. */
 static void give_up(struct tandem_graph *graph)
 {
     struct tandem_tensor *tensor = graph->context->last_pending;
@@ -374,7 +374,7 @@ void tnd_graph_bind(struct tandem_graph *graph, void *buffer)
         if (node->plan_offset >= 0) {
             node->data = (char *)buffer + node->plan_offset;
         } else if (node->root->plan_offset >= 0) {
-            place_view(node); /* a cpy into an intermediate result, which is an earlier node */
+            place_view(node); /* a cpy into an intermediate result, an earlier node */
         }
     }
     for (int i = 0; i < graph->n_views; i++) {
@@ -382,7 +382,7 @@ void tnd_graph_bind(struct tandem_graph *graph, void *buffer)
     }
 }
 
-/* ---- looking at graphs ---- */
+/* ---- accessors ---- */
 
 int tandem_graph_node_count(const tandem_graph *graph)
 {

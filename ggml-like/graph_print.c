@@ -7,7 +7,7 @@
 #define LINE_BYTES  512
 #define LABEL_BYTES (TANDEM_MAX_NAME + 16)
 
-/* "name", or what the tensor is and the number of its node. */
+/* The tensor's name, or its kind and node number. */
 static const char *label(const struct tandem_tensor *tensor, char text[LABEL_BYTES])
 {
     if (tensor->name[0] != '\0') {

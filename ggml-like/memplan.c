@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Memory plan. First a walk through the steps with an allocator of the two-level segregated-fit
- * kind (Masmano et al. 2004: free blocks in bins by size, neighbours merged at once), O(1) a
- * record. When that wastes much against the lower bound, memplan_by_size.c tries the largest
- * records first, under a budget. Start at tnd_memplan. */
+ * kind (Masmano et al. 2004: free blocks in bins by size, neighbours merged at once), O(1) per
+ * record. If that wastes much against the lower bound, memplan_by_size.c tries the largest records
+ * first, within a time budget. Start at tnd_memplan. */
 #include "ggml-like/memplan.h"
 
 #include <string.h>
@@ -12,8 +12,8 @@
 #include "ggml-like/memplan_internal.h"
 
 #define UNIT       64       /* every size and offset is a multiple: one cache line */
-#define N_BINS     (64 * 4) /* a power of two in 4 parts */
-#define SCAN_LIMIT 16       /* blocks looked at in one bin: bounds the time of one record */
+#define N_BINS     (64 * 4) /* every power of two in 4 parts */
+#define SCAN_LIMIT 16       /* most blocks tried per bin: bounds the time per record */
 #define NO_BLOCK   (-1)
 
 struct block {
@@ -21,15 +21,15 @@ struct block {
     size_t bytes;
     int before; /* neighbours by address */
     int behind;
-    int previous; /* neighbours in the bin, while free */
+    int previous; /* in the bin, if free */
     int next;
     bool is_free;
 };
 
 struct heap {
     struct block *blocks;
-    int n_blocks; /* ever used */
-    int unused;   /* chain (by next) of merged blocks */
+    int n_blocks; /* used so far */
+    int unused;   /* list (by `next`) of the entries of merged blocks */
     int top;      /* block with the highest address */
     int bins[N_BINS];
     uint64_t occupied[N_BINS / 64];
@@ -77,7 +77,7 @@ static void bin_remove(struct heap *heap, int i)
     }
 }
 
-/* Smallest block of at least `bytes` among the first ones of a bin. */
+/* The smallest block of at least `bytes` among the first SCAN_LIMIT of a bin. */
 static int bin_search(const struct heap *heap, int bin, size_t bytes)
 {
     int best = NO_BLOCK;
@@ -95,7 +95,7 @@ static int bin_search(const struct heap *heap, int bin, size_t bytes)
     return best;
 }
 
-/* First bin from `bin` on that has blocks; N_BINS when none. */
+/* The first non-empty bin from `bin` on; N_BINS if there is none. */
 static int bin_next(const struct heap *heap, int bin)
 {
     while (bin < N_BINS) {
@@ -119,7 +119,7 @@ static int block_new(struct heap *heap)
     return i;
 }
 
-/* A used block at the end of the heap, which takes in a free top block. */
+/* Allocates a block at the end of the heap; a free top block becomes part of it. */
 static int heap_extend(struct heap *heap, size_t bytes)
 {
     int i = heap->top;
@@ -173,7 +173,7 @@ static int heap_take(struct heap *heap, size_t bytes)
     return i;
 }
 
-/* Joins block i with the one behind it, whose entry becomes unused. */
+/* Merges block i with the next one, whose entry becomes unused. */
 static void merge_behind(struct heap *heap, int i)
 {
     struct block *block = &heap->blocks[i];
@@ -208,10 +208,10 @@ static void heap_release(struct heap *heap, int i)
     bin_insert(heap, i);
 }
 
-/* Working memory of one plan, carved out of a single allocation. */
+/* Working memory of a plan, in a single allocation. */
 struct work {
     struct heap heap;
-    int *dying;      /* first record whose last step this is, by step */
+    int *dying;      /* by step: first of the records whose last step it is */
     int *next_dying; /* by record */
     int *block_of;   /* by record */
 };
@@ -238,8 +238,8 @@ static struct work *work_new(int n_usages, int n_steps)
     return work;
 }
 
-/* Walks through the steps: births take a block, deaths give it back. Returns the bytes of the heap
- * and the lower bound, the largest sum that lived at one step. */
+/* Walks through the steps: a record's first step allocates its block, its last step frees it.
+ * Returns the size of the heap and the lower bound, the largest sum of bytes alive at one step. */
 static size_t plan_by_step(struct work *work, struct tnd_usage *usages, int n_usages, int n_steps,
                            size_t *out_bound)
 {
@@ -281,7 +281,7 @@ enum tandem_status tnd_memplan(struct tnd_usage *usages, int n_usages, int n_ste
     size_t bound;
     size_t total = plan_by_step(work, usages, n_usages, n_steps, &bound);
     tnd_free(work);
-    /* worth the time only where it saves a part of the buffer that somebody would notice */
+    /* only worth the time if the saving is noticeable */
     const size_t waste = total - bound;
     if (waste > bound / 32 && waste > 64 * 1024) {
         total = tnd_memplan_by_size(usages, n_usages, n_steps, total);

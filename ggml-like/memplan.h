@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory plan: usage records to offsets in one shared buffer. Knows no tensors, only numbers. */
+ * Memory plan: assigns offsets in one shared buffer to usage records. Knows no tensors, only
+ * numbers. */
 #ifndef TND_MEMPLAN_H
 #define TND_MEMPLAN_H
 
@@ -15,9 +16,9 @@ struct tnd_usage {
     size_t offset; /* result */
 };
 
-/** Gives every record an offset so that records whose steps meet never share a byte. `usages` is
- *  sorted by `first`. About O(n log n). Deterministic. The sum of all bytes is below PTRDIFF_MAX.
- *  Errors: MEMORY. */
+/** Assigns an offset to every record; records that are alive at the same step never share a byte.
+ * `usages` is sorted by `first`. About O(n log n). Deterministic. The sum of all bytes is below
+ * PTRDIFF_MAX. Errors: MEMORY. */
 enum tandem_status tnd_memplan(struct tnd_usage *usages, int n_usages, int n_steps,
                                size_t *out_total);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Memory plan, largest records first: each goes into the smallest gap between the records already
- * placed that live at the same time (greedy by size, Pisarchyk and Lee 2020). Close to the lower
- * bound, but quadratic in bad cases: so it works under a budget proportional to the records. */
+ * Memory plan, largest records first: each goes into the smallest gap between the placed records
+ * that live at the same time (greedy by size, Pisarchyk and Lee 2020). Close to the lower bound,
+ * but quadratic in bad cases, so it has a budget proportional to the number of records. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 #define NONE              (-1)
 #define SHORT_STEPS       16  /* longer lives are kept in one list instead of by first step */
-#define BUDGET_PER_RECORD 256 /* looks at other records */
+#define BUDGET_PER_RECORD 256 /* comparisons with other records */
 
 struct placed {
     size_t offset;
@@ -22,11 +22,11 @@ struct placing {
     const struct tnd_usage *usages;
     size_t *offsets; /* by record */
     int *order;      /* records by size */
-    int *started;    /* by first step: short records placed, chained by next */
+    int *started;    /* by first step: list (by `next`) of placed short records */
     int *next;       /* by record */
     int *long_lived; /* long records placed */
     int n_long;
-    struct placed *met; /* records that live at the same time as the one being placed */
+    struct placed *met; /* placed records that live at the same time as the current one */
     int n_met;
     int64_t budget;
 };
@@ -68,7 +68,7 @@ static int larger_first(const void *a, const void *b)
     return x->record < y->record ? -1 : x->record > y->record;
 }
 
-/* Fills order; `met`, which is as large as the keys, lends its memory. */
+/* Fills `order`. `met`, as large as the keys, serves as scratch memory. */
 static void sort_by_size(struct placing *placing, int n_usages)
 {
     _Static_assert(sizeof(struct sort_key) <= sizeof(struct placed), "keys fit into met");
@@ -82,7 +82,7 @@ static void sort_by_size(struct placing *placing, int n_usages)
     }
 }
 
-/* Adds a placed record to those met, kept sorted by offset. */
+/* Adds a placed record to `met`, which is sorted by offset. */
 static void meet(struct placing *placing, int record)
 {
     const size_t offset = placing->offsets[record];
@@ -117,10 +117,10 @@ static void meet_all(struct placing *placing, const struct tnd_usage *usage)
     }
 }
 
-/* Offset of the smallest gap that holds `bytes`; behind all when there is none. */
+/* Offset of the smallest gap of at least `bytes`; behind all records if there is none. */
 static size_t smallest_gap(const struct placing *placing, size_t bytes)
 {
-    size_t reached = 0; /* everything below is taken or was looked at */
+    size_t reached = 0; /* end of what is taken or was looked at */
     size_t best = SIZE_MAX;
     size_t best_gap = SIZE_MAX;
     for (int i = 0; i < placing->n_met; i++) {
@@ -153,7 +153,7 @@ size_t tnd_memplan_by_size(struct tnd_usage *usages, int n_usages, int n_steps, 
 {
     struct placing *placing = placing_new(usages, n_usages, n_steps);
     if (placing == NULL) {
-        return total; /* the plan that exists is good enough */
+        return total; /* the existing plan is good enough */
     }
     sort_by_size(placing, n_usages);
     size_t sized_total = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reference kernels, value by value: copies, casts, functions of one and two values, choice. They
- * work on strips of values, each kind of number in a form of its own. */
+ * Reference kernels, element by element: copies, casts, unary and binary functions, select. They
+ * work on strips of values, each in its lane type. */
 #include <math.h>
 #include <string.h>
 
@@ -46,14 +46,14 @@ static double unary_f64(int kind, double v)
     return v;
 }
 
-/* A function of a number, for an integer: `lane` is how it is kept. */
+/* Applies a function of numbers to an integer, whose lane type is `lane`. */
 static void unary_by_double(int kind, enum tnd_lane lane, double v, union tnd_values *out)
 {
     const double result = unary_f64(kind, v);
     tnd_values_load(TANDEM_DTYPE_F64, &result, 1, 1, lane, out);
 }
 
-/* Functions that integers have; others go by way of double. */
+/* Functions that are defined on integers; the others are computed in double. */
 static int64_t unary_i64(int kind, int64_t v)
 {
     union tnd_values other;
@@ -137,8 +137,8 @@ static tnd_vec polynomial(int kind, tnd_vec x)
     }
 }
 
-/* A function that fused programs have a polynomial for, by the same one: the bits are those of
- * programs on any instruction set. base/lanes_math.h says how far it is off. */
+/* Functions that fused programs compute by a polynomial use the same polynomial here, so the bits
+ * equal those of programs on any instruction set. Accuracy: base/lanes_math.h. */
 static void run_polynomial(const struct tnd_strip_job *job, const union tnd_values *in, int n,
                            union tnd_values *out)
 {
@@ -160,7 +160,7 @@ static void run_not(const struct tnd_strip_job *job, const union tnd_values *in,
 
 /* ---- two values ---- */
 
-/* (a kind that is known where it is called leaves one expression) */
+/* Inlined so that a kind known at the call leaves only its expression. */
 #define INLINED inline __attribute__((always_inline))
 
 #define FLOAT_BINARY(name, real, suffix)                                                           \
@@ -174,7 +174,7 @@ static void run_not(const struct tnd_strip_job *job, const union tnd_values *in,
         switch (kind) {                                                                            \
             TND_BINARY_FLOAT_LIST(CASE, suffix)                                                    \
         default:                                                                                   \
-            return 0; /* of bits: tnd_net_binary refuses it */                                     \
+            return 0; /* kinds for bits: tnd_net_binary refuses them */                            \
         }                                                                                          \
     }
 #define CASE(name, expression)                                                                     \
@@ -193,7 +193,7 @@ static uint64_t power(uint64_t base, uint64_t exponent)
     return result;
 }
 
-/* What wraps is the same for both kinds of integers. */
+/* Wrapping arithmetic, the same for signed and unsigned integers. */
 static INLINED uint64_t binary_bits(enum tandem_binary kind, uint64_t a, uint64_t b, unsigned bits)
 {
     switch (kind) {
@@ -257,14 +257,14 @@ static INLINED int64_t binary_i64(enum tandem_binary kind, int64_t a, int64_t b,
         return a > b ? a : b;
     case TANDEM_BINARY_MIN:
         return a < b ? a : b;
-    case TANDEM_BINARY_SHIFT_RIGHT: /* the sign comes after */
+    case TANDEM_BINARY_SHIFT_RIGHT: /* the sign is handled later */
         return (uint64_t)b >= bits ? (a < 0 ? -1 : 0) : a < 0 ? ~(~a >> b) : a >> b;
     default:
         return (int64_t)binary_bits(kind, (uint64_t)a, (uint64_t)b, bits);
     }
 }
 
-/* The kinds that take little time have loops of their own, without a choice a value. */
+/* Cheap kinds have a loop of their own, without a switch per value. */
 #define STRIP_LOOP(name, member, expression)                                                       \
     case name:                                                                                     \
         for (int i = 0; i < n; i++) {                                                              \
@@ -378,7 +378,7 @@ struct tnd_strip_job tnd_strip_job_of(enum tnd_net_op op, int kind, enum tandem_
     return job;
 }
 
-/* Where value `first` of a row of a view lies. */
+/* Address of value `first` of the current row of a view. */
 static const void *strip_place(const struct tnd_walk *walk, const struct tnd_view *view,
                                int64_t first)
 {
@@ -416,9 +416,9 @@ static enum tandem_status run_strips(const struct tnd_kernel_call *call,
     return TANDEM_OK;
 }
 
-/* ---- weights of whole networks, which are computed when a net is lowered ---- */
+/* ---- weights of whole networks, computed when a net is lowered ---- */
 
-/* Bytes as int32; false: they are none, or do not lie side by side. */
+/* Widens bytes to int32; false: the operand is not bytes, or has gaps. */
 static bool widen_bytes(const struct tnd_view *in, const struct tnd_array *out)
 {
     int32_t *to = out->data;
@@ -435,8 +435,8 @@ static bool widen_bytes(const struct tnd_view *in, const struct tnd_array *out)
     return true;
 }
 
-/* Values of 4 bytes in another order, by blocks that stay in the cache while they are read by
- * columns; false: they are others. */
+/* Copies 4-byte values into another order, in blocks that stay in the cache while they are read by
+ * columns; false: not applicable. */
 static bool turn_words(const struct tnd_view *in, const struct tnd_array *out)
 {
     enum { BLOCK = 32 };
@@ -450,7 +450,7 @@ static bool turn_words(const struct tnd_view *in, const struct tnd_array *out)
     struct tnd_walk walk;
     uint32_t *to = out->data;
     outer.n = last;
-    outer.dims[last - 1] = 1; /* (a row of one value for each matrix) */
+    outer.dims[last - 1] = 1; /* (one value per row for each matrix) */
     for (tnd_walk_begin(&walk, &outer); !walk.is_done; tnd_walk_next(&walk), to += rows * columns) {
         const uint32_t *from = tnd_walk_place(&walk, in);
         for (int64_t r0 = 0; r0 < rows; r0 += BLOCK) {
@@ -467,7 +467,7 @@ static bool turn_words(const struct tnd_view *in, const struct tnd_array *out)
     return true;
 }
 
-/* int32 less one number; false: it is not that. */
+/* Subtracts one number from int32 values; false: not applicable. */
 static bool subtract_number(const struct tnd_kernel_call *call)
 {
     const struct tnd_view *a = &call->in[0];
@@ -505,7 +505,7 @@ enum tandem_status tnd_kernel_copy(const struct tnd_kernel_call *call)
         return TANDEM_OK;
     }
     if (is_dense && in->type == TANDEM_DTYPE_F16 && out->type == TANDEM_DTYPE_F32) {
-        tnd_dequantize_F16(in->data, out->data, out->n); /* (large: the weights of a net) */
+        tnd_dequantize_F16(in->data, out->data, out->n); /* (can be all weights of a net) */
         return TANDEM_OK;
     }
     return run_strips(call, &job);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reference kernels of products, convolutions and pools: plain loops, sums of floats in double. */
+ * Reference kernels of products, convolutions and pools: plain loops; sums of floats are in
+ * double. */
 #include <math.h>
 #include <string.h>
 
@@ -11,8 +12,8 @@ static enum tnd_lane wide_lane(enum tandem_dtype type)
     return lane == TND_LANE_F32 ? TND_LANE_F64 : lane;
 }
 
-/* Sums of products of `n` results side by side, in the form that the type asks for: F64, or
- * integers, which wrap alike in both kinds. */
+/* Sums of products for `n` adjacent results, in the lane type that fits the operands: F64, or
+ * integers, whose sums wrap alike signed or unsigned. */
 struct sums {
     enum tnd_lane lane;
     int n;
@@ -24,8 +25,8 @@ static const void *value_at(const struct tnd_view *view, int64_t at)
     return (const char *)view->data + at * (int64_t)tandem_dtype_bytes(view->type);
 }
 
-/* Value `at_a` of one operand by those of results `first` to `end` of the other, which begin at
- * `at_b`, `stride` apart. */
+/* Adds the products of one value of `a`, at `at_a`, with the values of `b` for results `first` to
+ * `end`, which begin at `at_b` and are `stride` apart. */
 static void add_products(struct sums *sums, const struct tnd_view *a, int64_t at_a,
                          const struct tnd_view *b, int64_t at_b, int64_t stride, int first, int end)
 {
@@ -80,7 +81,7 @@ enum tandem_status tnd_kernel_contract(const struct tnd_kernel_call *call)
 
 /* ---- windows ---- */
 
-/* A place of the window, and which of its values is looked at. */
+/* A position of the window, and its current tap. */
 struct window_walk {
     const struct tnd_window *window;
     int64_t place[TANDEM_NET_MAX_WINDOW];
@@ -109,8 +110,8 @@ static bool next_place(struct window_walk *walk, const int64_t *places)
     return false;
 }
 
-/* Where the value under the tap is in {spatial}; -1: in the padding. `flat` counts it without
- * gaps. */
+/* Offset of the value under the tap in {spatial}; -1: in the padding. `flat`: the same in a dense
+ * array. */
 static int64_t tap_offset(const struct window_walk *walk, const int64_t *extents,
                           const int64_t *strides, int64_t *flat)
 {
@@ -128,9 +129,9 @@ static int64_t tap_offset(const struct window_walk *walk, const int64_t *extents
     return offset;
 }
 
-/* Results of a convolution side by side along the last dimension, from the walk's place on: sums
- * over the channels of a group and the window. (Offsets of views may be negative; padding is told
- * by the tests before.) */
+/* Adjacent results of a convolution along the last dimension, from the walk's position on: sums
+ * over a group's channels and the window. (A view's offsets may be negative, so padding is detected
+ * beforehand.) */
 static void conv_strip(const struct tnd_kernel_call *call, struct window_walk *walk, int64_t image,
                        int64_t filter, struct sums *sums)
 {
@@ -188,7 +189,7 @@ enum tandem_status tnd_kernel_conv(const struct tnd_kernel_call *call)
     return TANDEM_OK;
 }
 
-/* The largest value under a window, or the sum; `base` is where the image's channel begins. */
+/* The largest value under a window, or the sum; `base`: offset of the image's channel. */
 static void pool_one(const struct tnd_kernel_call *call, struct window_walk *walk, int64_t base,
                      int64_t first, int64_t at)
 {

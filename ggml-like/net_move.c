@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Reference kernels that move values: joining, padding, gathering and scattering by indices. */
+ * Reference kernels that move values: concatenation, padding, gather and scatter. */
 #include <string.h>
 
 #include "ggml-like/net_kernels.h"
 
-/* Index of each dimension, counted up like an odometer; false behind the last. */
+/* Advances an index of all dimensions like an odometer; false after the last one. */
 static bool count_up(const struct tnd_dims *shape, int64_t *at)
 {
     for (int i = shape->n - 1; i >= 0; i--) {
@@ -166,7 +166,7 @@ enum tandem_status tnd_kernel_gather_elements(const struct tnd_kernel_call *call
     return TANDEM_OK;
 }
 
-/* One update of a value that is there. */
+/* Updates a value in place. */
 static void update(enum tandem_scatter kind, enum tandem_dtype type, char *to, const char *from)
 {
     static const enum tandem_binary kinds[] = {[TANDEM_SCATTER_ADD] = TANDEM_BINARY_ADD,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Operations of nets: names, and which reference kernel computes which. */
+ * Operations of nets: their names and their reference kernels. */
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ size_t tnd_kernel_scratch(enum tnd_net_op op, const struct tnd_net_params *param
                           const struct tnd_dims *const in[2])
 {
     if (tnd_dims_values(in[0]) == 0 &&
-        op != TND_NET_RECURRENT) { /* (without steps it still has states) */
+        op != TND_NET_RECURRENT) { /* (its states exist even without steps) */
         return 0;
     }
     switch (op) {
@@ -58,7 +58,7 @@ size_t tnd_kernel_scratch(enum tnd_net_op op, const struct tnd_net_params *param
         return (size_t)in[0]->dims[2] * sizeof(double);
     case TND_NET_ATTENTION: /* a row of scores */
         return ((size_t)in[1]->dims[1] + 1) * sizeof(double);
-    case TND_NET_RECURRENT: /* states of all texts, and one more; room to align them */
+    case TND_NET_RECURRENT: /* states of all sequences, one more, and alignment */
         return (((size_t)in[0]->dims[1] + 1) * (size_t)in[1]->dims[2] + 1) * sizeof(double);
     default:
         return 0;

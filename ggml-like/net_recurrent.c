@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Recurrent layers: the reference kernel, in double; functions of gates; panels of weights. */
+ * Recurrent layers: the reference kernel in double, activations, packing of weights. */
 #include "ggml-like/recurrent.h"
 
 #include <math.h>
@@ -183,7 +183,7 @@ struct run {
     struct tnd_array *out;
     int64_t steps, batch, hidden;
     double *h;    /* {batch, hidden} of one direction: the last states */
-    double *made; /* {hidden} of one text: what is made of its state in front of a product */
+    double *made; /* {hidden} of one sequence: product input computed from its state */
     int64_t direction;
 };
 
@@ -338,7 +338,7 @@ static struct tnd_recurrent_grid grid_of(const struct run *run)
     return tnd_recurrent_grid((float)low, (float)high);
 }
 
-/* One step of all texts. A text that has ended keeps its state, and gives 0. */
+/* One step of all sequences. One that has ended keeps its state, and its result is 0. */
 static void take_step(const struct run *run, int64_t step)
 {
     static void (*const cells[])(const struct run *, int64_t, int64_t, const double *) = {rnn, gru,
@@ -363,7 +363,8 @@ static void take_step(const struct run *run, int64_t step)
     }
 }
 
-/* Operand 3 in the last rows of the result, where cells stay, and in `h`. */
+/* Copies the initial state, operand 3, to the last rows of the result, which keep the cells, and to
+ * `h`. */
 static void begin(const struct run *run)
 {
     const int64_t *s = run->state->strides;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Reference kernels along axes: sums and their like, the place of the largest, running sums,
- * sorting. Floats are summed in double. */
+ * Reference kernels along axes: reductions, argmax, running sums, sorting. Floats are summed in
+ * double. */
 #include <math.h>
 #include <string.h>
 
 #include "base/small_float.h"
 #include "ggml-like/net_kernels.h"
 
-/* Values from `first` on, of `n_all` of a line of a view that begins at `from`, in the form of a
- * lane. Returns how many. */
+/* Loads values from `first` on, of a line of `n_all` values that begins at `from`. Returns how
+ * many. */
 static int strip_of(const struct tnd_view *view, const void *from, int64_t first, int64_t n_all,
                     int64_t stride, enum tnd_lane lane, union tnd_values *out)
 {
@@ -35,7 +35,7 @@ static enum tandem_binary binary_of(int kind)
     return kinds[kind];
 }
 
-/* The largest float of a type; that of types that have infinity. */
+/* The largest finite float of a type, for types that have infinity. */
 static double highest_float(enum tandem_dtype type)
 {
     const struct tnd_small_float *small = tnd_dtype_small(type);
@@ -65,7 +65,7 @@ static double highest(enum tandem_dtype type)
     case TND_KIND_FLOAT:
         return highest_float(type);
     case TND_KIND_SIGNED:
-        return ldexp(1.0, (int)bits - 1); /* (stored as the nearest: one less) */
+        return ldexp(1.0, (int)bits - 1); /* (stored as the nearest value: one less) */
     case TND_KIND_UNSIGNED:
         return ldexp(1.0, (int)bits);
     default:
@@ -73,7 +73,7 @@ static double highest(enum tandem_dtype type)
     }
 }
 
-/* The first lane in all. */
+/* Copies the first lane to all others. */
 static void spread(union tnd_values *lanes)
 {
     for (int i = 1; i < TND_LANES; i++) {
@@ -81,7 +81,7 @@ static void spread(union tnd_values *lanes)
     }
 }
 
-/* What nothing reduces to, in all lanes. */
+/* Fills all lanes with the neutral element of a reduction. */
 static void load_neutral(int kind, enum tandem_dtype type, enum tnd_lane lane,
                          union tnd_values *out)
 {
@@ -99,7 +99,7 @@ static void load_neutral(int kind, enum tandem_dtype type, enum tnd_lane lane,
     }
 }
 
-/* The part of a view along which values are reduced, and the part that stays. */
+/* Splits a view into the axes that are reduced and those that stay. */
 static void split_axes(const struct tnd_view *in, unsigned axes, struct tnd_view *inner)
 {
     *inner = *in;
@@ -135,7 +135,7 @@ static void reduce_one(const struct tnd_kernel_call *call, struct tnd_view *inne
     tnd_values_store(call->out->type, lane, &sums, 1, to);
 }
 
-/* The place in `in` of the value of the result at index `at`; extents of 1 there are skipped. */
+/* Address in `in` of the value for the result's current index; extents of 1 in `in` are skipped. */
 static const void *place_of(const struct tnd_view *in, const struct tnd_walk *walk, int64_t column)
 {
     int64_t at = 0;
@@ -165,8 +165,8 @@ enum tandem_status tnd_kernel_reduce(const struct tnd_kernel_call *call)
 
 /* ---- lines: all values along one axis ---- */
 
-/* Calls `each` with the place of every line of in[0]; `line` is its number among the others in
- * row-major order, `inner` the count of values behind the axis. */
+/* Calls `each` for every line of in[0]; `line` is its index among the lines in row-major order,
+ * `inner` the number of values behind the axis. */
 struct line {
     const void *in;
     int64_t n, in_stride;
@@ -203,14 +203,14 @@ static enum tandem_status each_line(const struct tnd_kernel_call *call,
     return TANDEM_OK;
 }
 
-/* A number that is the larger the later its value comes: `is_turned`: in the order of falling
- * values. NaN is above all. */
+/* A key that ascends in sort order: by value, or descending by value if `is_turned`. NaN is above
+ * all. */
 static uint64_t order_of(enum tnd_lane lane, const union tnd_values *values, int i, bool is_turned)
 {
     const uint64_t sign = UINT64_C(1) << 63;
     uint64_t order = values->u64[i];
     if (lane == TND_LANE_F64) {
-        const double v = values->f64[i] + 0.0; /* (without -0) */
+        const double v = values->f64[i] + 0.0; /* turns -0 into 0 */
         memcpy(&order, &v, sizeof(order));
         order = isnan(v) ? UINT64_MAX : order & sign ? ~order : order | sign;
     } else if (lane == TND_LANE_I64) {
@@ -301,8 +301,8 @@ static void sort_few(struct sort_item *items, int64_t n)
     }
 }
 
-/* Byte by byte, the lowest first; equal items keep their order. `changes`: bits that differ among
- * the items. `other` has place for n items. Returns where the result is. */
+/* Radix sort by bytes, the lowest first; stable. `changes`: bits that differ among the items.
+ * `other`: scratch for n items. Returns where the sorted items are. */
 static struct sort_item *sort_items(struct sort_item *items, struct sort_item *other, int64_t n,
                                     uint64_t changes)
 {

@@ -11,7 +11,7 @@ static double at(const struct tnd_view *view, int64_t i, int64_t j, int64_t k)
                                           : ((const double *)view->data)[place];
 }
 
-/* What overflows where the operations are done one by one does so here. */
+/* Rounds to the type, so that values overflow here where separate operations would. */
 static double as_type(enum tandem_dtype type, double value)
 {
     return type == TANDEM_DTYPE_F32 ? (double)(float)value : value;
@@ -26,7 +26,7 @@ static void put(struct tnd_array *out, int64_t place, double value)
     }
 }
 
-/* exp(x - the largest) of a row in place; gives the sum. Of -infinity alone: zeros. */
+/* exp(x - largest) of a row in place; returns the sum. A row of only -infinity becomes zeros. */
 static double exponentials(double *row, int64_t n)
 {
     double largest = -(double)INFINITY;
@@ -42,7 +42,7 @@ static double exponentials(double *row, int64_t n)
     return sum;
 }
 
-/* Row `i` of all matrices. */
+/* Loads row `i` of all matrices. */
 static void load(const struct tnd_view *x, int64_t i, double *row)
 {
     for (int64_t k = 0; k < x->shape.dims[2]; k++) {
@@ -93,7 +93,7 @@ enum tandem_status tnd_kernel_norm(const struct tnd_kernel_call *call)
     return TANDEM_OK;
 }
 
-/* The weights of query `m` of matrix `b`, not yet divided by their sum, which it gives. */
+/* Attention weights of query `m` of matrix `b`, before division by their sum, which is returned. */
 static double weights(const struct tnd_kernel_call *call, int64_t b, int64_t m, double *row)
 {
     const struct tnd_view *q = &call->in[0];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Fused attention: builders and reference. The mask is the fourth operand: F32 is added to the
- * scores, I32 has the places of keys and queries in their texts. */
+ * Fused attention: builders and reference. The mask is the fourth operand: an F32 mask is added to
+ * the scores, an I32 mask holds the positions of keys and queries in their texts. */
 #include <math.h>
 #include <string.h>
 

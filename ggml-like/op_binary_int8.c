@@ -18,13 +18,13 @@ static bool is_zero_point(int32_t zero, bool is_signed)
     return zero >= least && zero <= least + 255;
 }
 
-/* Numbers whose products and quotients by each other are normal. */
+/* Whether products and quotients of such scales are normal numbers. */
 static bool is_scale(float scale)
 {
     return scale > 1e-9f && scale < 1e9f;
 }
 
-/* Whether kernels may round the result before they bound it. */
+/* Whether kernels may round the result before they clamp it. */
 static bool is_small(const struct tnd_binary_int8 *op)
 {
     const float a = 255 * op->scale_a;
@@ -53,7 +53,7 @@ static float combine(const struct tnd_binary_int8 *op, float a, float b)
     return y < op->low ? op->low : y > op->high ? op->high : y;
 }
 
-/* What the bytes 0 to 255 stand for. */
+/* The real numbers that the bytes 0 to 255 stand for. */
 static void find_values(bool is_signed, int32_t zero, float scale, float values[BYTES])
 {
     for (int i = 0; i < BYTES; i++) {
@@ -62,10 +62,11 @@ static void find_values(bool is_signed, int32_t zero, float scale, float values[
     }
 }
 
-/* 1.5 * 2^23: added to a number below 2^22 it leaves an integer, rounded to even. */
+/* 1.5 * 2^23: adding it to a number below 2^22 rounds that to an integer, ties to even. */
 #define ROUNDER 0x1.8p+23f
 
-/* Pairs of one a whose results differ. (A loop that compilers turn into vectors.) */
+/* For how many values of b the two operations differ at this a. (Written so that compilers
+ * vectorise it.) */
 static int count_others(const struct tnd_binary_int8 *one, const struct tnd_binary_int8 *other,
                         float a, const float *b)
 {

@@ -59,7 +59,7 @@ int64_t tnd_int8_weight_bytes(const struct tnd_conv_int8 *conv)
                                        : filters * up(tnd_int8_k(conv), TND_INT8_STEP);
 }
 
-/* Number of a filter among those of all panels. */
+/* Index of a filter among the padded filters of all panels. */
 static int64_t padded_filter(const struct tnd_conv_int8 *conv, int64_t filter)
 {
     const int64_t of_group = group_filters(conv);
@@ -68,14 +68,14 @@ static int64_t padded_filter(const struct tnd_conv_int8 *conv, int64_t filter)
                : filter / of_group * up(of_group, TND_INT8_PANEL) + filter % of_group;
 }
 
-/* Where value `k` of a filter is in panels of this many values of K. */
+/* Index of value `k` of a filter in panels of `panel_k` values of K. */
 static int64_t panel_place(int64_t filter, int64_t panel_k, int64_t k)
 {
     const int64_t lane = filter % TND_INT8_PANEL;
     return (filter - lane) * panel_k + (k / 4 * TND_INT8_PANEL + lane) * 4 + k % 4;
 }
 
-/* A filter's weights, tap by tap, and bounds of them. */
+/* A filter's weights, tap by tap, with their range. */
 struct weights {
     int32_t *values;
     int32_t low, high;
@@ -122,7 +122,7 @@ static void read_weights(const struct tnd_conv_int8 *conv, const struct tnd_view
     out->sum = sum;
 }
 
-/* What is added to the weights of a filter, so that they fit into 8 bits; false: they do not. */
+/* The shift that brings a filter's weights into 8 bits; false: there is none. */
 static bool shift_of(const struct tnd_conv_int8 *conv, const struct weights *w, int32_t *out)
 {
     const int32_t low = w->low;
@@ -135,7 +135,7 @@ static bool shift_of(const struct tnd_conv_int8 *conv, const struct weights *w, 
     return low >= -65535 && high <= 65535 && low + *out >= -128 && high + *out <= 127;
 }
 
-/* One filter of a depthwise window. False: its weights do not fit into bytes. */
+/* Packs one depthwise filter. False: its weights do not fit into bytes. */
 static bool pack_depth(const struct tnd_conv_int8 *conv, const struct weights *w, int64_t f,
                        void *out)
 {
@@ -216,7 +216,7 @@ static bool has_bytes(tandem_context *context, const char *role, const tandem_te
     return true;
 }
 
-/* Values of x and of the result; false: they do not fit into integers. */
+/* Counts the values of x and of the result; false: the counts overflow. */
 static bool count_values(const struct tnd_conv_int8 *conv, int64_t *x, int64_t *y)
 {
     *x = conv->channels;
@@ -330,7 +330,7 @@ void tnd_int8_write(struct tandem_tensor *node, int64_t at, int64_t sum,
     case TND_INT8_F32:
         ((float *)node->data)[at] = y;
         break;
-    default: /* (two's complement: a byte of either sign) */
+    default: /* (two's complement: the same byte, signed or unsigned) */
         ((uint8_t *)node->data)[at] = (uint8_t)((int32_t)nearbyintf(y) + conv->zero_y);
         break;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operations that go element by element, builders and reference: value i of the result needs value
- * i of `a` and, for two operands, one value of `b`. */
+ * Element-wise operations, builders and reference: value i of the result needs value i of `a` and,
+ * with two operands, one value of `b`. */
 #include <math.h>
 
 #include "ggml-like/eval_ref.h"
@@ -35,7 +35,7 @@ static tandem_tensor *unary(tandem_context *context, enum tandem_op op, tandem_t
     return tnd_build_node(context, op, TANDEM_TYPE_F32, a->ne, a, NULL);
 }
 
-/* ---- one row an operation: its builder, and its formula for the reference ---- */
+/* ---- one row per operation: its builder, and its formula for the reference ---- */
 
 #define BINARY(X)                                                                                  \
     X(add, ADD, a + b)                                                                             \
@@ -74,7 +74,7 @@ UNARY(BUILD_UNARY)
 BINARY(FORMULA)
 UNARY(FORMULA)
 FORMULA(scale, SCALE, a *b)          /* b: the factor */
-FORMULA(clamp, CLAMP, a > b ? b : a) /* b: the upper bound; a is at least the lower one */
+FORMULA(clamp, CLAMP, a > b ? b : a) /* b: the upper bound; `a` was raised to the lower one */
 
 tandem_tensor *tandem_scale(tandem_context *context, tandem_tensor *a, float factor)
 {

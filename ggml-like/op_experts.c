@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Operations of mixtures of experts (Shazeer et al. 2017, arXiv:1701.06538): products with weights
- * that each token chooses, and what a router needs to choose them. Builders and reference. */
+ * that each token selects, and what a router needs to select them. Builders and reference. */
 #include <math.h>
 #include <string.h>
 
@@ -115,7 +115,7 @@ tandem_tensor *tandem_weighted_sum(tandem_context *context, tandem_tensor *a,
 
 /* ---- reference ---- */
 
-/* ids[i, m], which lies in least .. n - 1. */
+/* Reads ids[i, m] and checks that it is in least .. n - 1. */
 static enum tandem_status read_id(const struct tandem_tensor *node, const struct tandem_tensor *ids,
                                   int64_t i, int64_t m, int32_t least, int64_t n, int32_t *out,
                                   struct tandem_error *error)
@@ -172,7 +172,7 @@ enum tandem_status tnd_ref_mul_mat_id(struct tandem_tensor *node, struct tandem_
     return status;
 }
 
-/* Whether index i of the row stands before index j. */
+/* Whether index i of the row is sorted before index j. */
 static bool stands_before(const struct tandem_tensor *a, int64_t i, int64_t j, int64_t i1,
                           int64_t i2, int64_t i3)
 {
@@ -191,7 +191,7 @@ enum tandem_status tnd_ref_top_k(struct tandem_tensor *node, struct tandem_error
         const int64_t i2 = row / node->ne[1] % node->ne[2];
         const int64_t i3 = row / node->ne[1] / node->ne[2];
         for (int64_t i = 0; i < a->ne[0]; i++) {
-            int64_t place = 0; /* how many stand before it */
+            int64_t place = 0; /* how many are sorted before it */
             for (int64_t j = 0; j < a->ne[0]; j++) {
                 place += stands_before(a, j, i, i1, i2, i3);
             }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Naming and moving values without changing them: builders of views, builders and reference of
- * cpy, scatter, cont and concat. A view must lie inside the bytes of its operand, so that whatever
- * is inside it is inside the root's memory too. */
+ * Views and copies: builders of views, builders and reference of cpy, scatter, cont and concat. A
+ * view must lie inside the bytes of its operand, so that anything inside the view is inside the
+ * root's memory, too. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -12,14 +12,14 @@
 
 /* ---- views ---- */
 
-/* Strides of a view: those given for dimensions 1.., dense behind them. */
+/* Strides of a view: as given for dimensions 1 and up, dense for the rest. */
 static bool view_strides(tandem_context *context, const tandem_tensor *a, int n_dims,
                          const int64_t ne[TANDEM_MAX_DIMS], const size_t *given,
                          size_t nb[TANDEM_MAX_DIMS])
 {
     const size_t block_bytes = tandem_type_block_bytes(a->type);
     size_t dense_bytes;
-    /* asked for overflow of the count of values too: strides may be 0 */
+    /* also checks that the number of values fits: strides may be 0 */
     if (!tnd_layout_dense(a->type, ne, nb, &dense_bytes)) {
         tnd_build_fail(context, TANDEM_E_OVERFLOW, "view", 0, 0,
                        "view: the extents do not fit into 63 bits");
@@ -32,7 +32,7 @@ static bool view_strides(tandem_context *context, const tandem_tensor *a, int n_
         if (i < n_dims) {
             nb[i] = given[i - 1];
         } else if (!tnd_mul_size(nb[i - 1], (size_t)ne[i - 1], &nb[i])) {
-            nb[i] = 0; /* extents from here on are 1: the stride is never used */
+            nb[i] = 0; /* from here on extents are 1, so their strides are never used */
         }
         if (nb[i] % block_bytes != 0) {
             tnd_build_fail(context, TANDEM_E_ARGUMENT, "view", (int64_t)nb[i], (int64_t)block_bytes,
@@ -148,9 +148,8 @@ static bool is_float_type(enum tandem_type type)
     return type == TANDEM_TYPE_F32 || type == TANDEM_TYPE_F16 || type == TANDEM_TYPE_BF16;
 }
 
-/* Whether no two values of the tensor can lie on the same bytes. Sorted by stride, each stride must
- * step over everything that the smaller ones span; layouts that are free of overlap in another way
- * are refused. */
+/* Whether no two values of the tensor overlap in memory. Sorted by stride, each stride must step
+ * over everything that the smaller ones span; other layouts without overlap are refused, too. */
 static bool has_distinct_values(const tandem_tensor *tensor)
 {
     int order[TANDEM_MAX_DIMS] = {0, 1, 2, 3};
@@ -198,7 +197,7 @@ static bool cpy_types_fit(const tandem_tensor *a, const tandem_tensor *b)
     return a->type == TANDEM_TYPE_I32 && b->type == TANDEM_TYPE_I32;
 }
 
-/* Whether `b` may be written while the operand is read. */
+/* Whether `b` may be written while `operand` is read. */
 static bool may_write(tandem_context *context, enum tandem_op op, const tandem_tensor *b,
                       const tandem_tensor *operand, const char *role)
 {
@@ -239,7 +238,7 @@ tandem_tensor *tandem_cpy(tandem_context *context, tandem_tensor *a, tandem_tens
                               tnd_shape_text(a->ne, a_shape), (long long)tandem_tensor_elements(a),
                               tnd_shape_text(b->ne, b_shape), (long long)tandem_tensor_elements(b));
     }
-    /* blocks are made from whole rows: same extents, rows of `a` dense */
+    /* blocks are made of whole rows: same extents, and rows of `a` dense */
     if (tandem_type_is_quantized(b->type) &&
         (memcmp(a->ne, b->ne, sizeof(a->ne)) != 0 || a->nb[0] != sizeof(float))) {
         return tnd_build_fail(context, TANDEM_E_SHAPE, "cpy", a->ne[0], b->ne[0],
@@ -259,7 +258,7 @@ tandem_tensor *tandem_cpy(tandem_context *context, tandem_tensor *a, tandem_tens
     return node;
 }
 
-/* Whether the values of `a` may go to `b`, and `ids` say where. */
+/* Whether `a` can be scattered to `b` by `ids`. */
 static bool scatter_fits(tandem_context *context, const tandem_tensor *a, const tandem_tensor *b,
                          const tandem_tensor *ids)
 {
@@ -353,7 +352,7 @@ tandem_tensor *tandem_concat(tandem_context *context, tandem_tensor *a, tandem_t
 
 /* ---- reference ---- */
 
-/* Moves i to the next value in the order of ne. */
+/* Advances i to the next value in the order of ne. */
 static void step(const struct tandem_tensor *tensor, int64_t i[TANDEM_MAX_DIMS])
 {
     for (int dim = 0; dim < TANDEM_MAX_DIMS; dim++) {

@@ -30,7 +30,7 @@ bool tnd_build_ready_weights(tandem_context *context, enum tandem_op op, const t
     return true;
 }
 
-/* Integers with dense rows, or weights. */
+/* Weights, or I32 with dense rows. */
 static bool ready_rows(tandem_context *context, const tandem_tensor *w)
 {
     if (w == NULL || w->type != TANDEM_TYPE_I32) {
@@ -72,7 +72,7 @@ tandem_tensor *tandem_get_rows(tandem_context *context, tandem_tensor *w, tandem
     return tnd_build_node(context, TANDEM_OP_GET_ROWS, type, ne, w, ids);
 }
 
-/* Whether `few` matrices can be shared out evenly to `many`. */
+/* Whether `few` matrices can be repeated evenly to `many`. */
 static bool is_repeated(int64_t few, int64_t many)
 {
     return few == many || (few > 0 && many % few == 0);
@@ -130,7 +130,7 @@ enum tandem_status tnd_ref_get_rows(struct tandem_tensor *node, struct tandem_er
     return TANDEM_OK;
 }
 
-/* Column n of every matrix of the result: one row of each matrix of W against all rows of X. */
+/* Column n of every matrix of the result: one row of each matrix of W times all rows of X. */
 static void mul_mat_row(struct tandem_tensor *node, const float *w_row, int64_t n, int64_t i2,
                         int64_t i3)
 {

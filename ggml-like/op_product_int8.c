@@ -9,7 +9,7 @@
 
 /* ---- builder ---- */
 
-/* Bytes up to the end of a matrix's last value. False: they do not fit into integers. */
+/* Bytes from the tensor's start to the end of a matrix's last value. False: overflow. */
 static bool reach_of(const struct tnd_int8_matrix *matrix, int64_t n, int64_t rows, int64_t columns,
                      int64_t *out)
 {

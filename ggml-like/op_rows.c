@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Operations along rows (dimension 0), norms, soft_max, causal mask and rope: builders and
+ * Row-wise operations (along dimension 0): norms, soft_max, causal mask and rope; builders and
  * reference. */
 #include <math.h>
 #include <string.h>
@@ -121,7 +121,7 @@ static bool rope_options_check(tandem_context *context, const tandem_tensor *a,
     return true;
 }
 
-/* One factor for each pair, or none. */
+/* Checks for one factor per pair of dimensions, or none. */
 static bool rope_factors_check(tandem_context *context, const tandem_tensor *factors,
                                const struct tandem_rope_options *options)
 {
@@ -218,7 +218,7 @@ static void norm_row(const struct tandem_tensor *node, float *y, int64_t i1, int
     }
 }
 
-/* a * scale + mask at one place */
+/* a * scale + mask of one value */
 static double soft_max_score(const struct tandem_tensor *node, int64_t i0, int64_t i1, int64_t i2,
                              int64_t i3)
 {
@@ -236,7 +236,7 @@ static void soft_max_row(const struct tandem_tensor *node, float *y, int64_t i1,
     for (int64_t i0 = 0; i0 < node->ne[0]; i0++) {
         largest = fmax(largest, soft_max_score(node, i0, i1, i2, i3));
     }
-    if (largest == -(double)INFINITY) { /* everything is masked: no share for anybody, not 0 / 0 */
+    if (largest == -(double)INFINITY) { /* everything is masked: all results are 0, not 0 / 0 */
         memset(y, 0, (size_t)node->ne[0] * sizeof(y[0]));
         return;
     }

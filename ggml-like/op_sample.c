@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Choosing one value of each row, as samplers do: builder and reference. */
+ * Selecting one value of each row, as samplers do: builder and reference. */
 #include <string.h>
 
 #include "base/alloc.h"

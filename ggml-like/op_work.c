@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Operations of nets: builder, operands, faults. */
+ * Operations of nets: builder, operands, run-time errors. */
 #include "base/alloc.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
@@ -9,7 +9,7 @@
 
 const struct tnd_work_text *tnd_work_text(struct tnd_work_source *source)
 {
-    /* (acquire: whoever sees a text sees its bytes; pairs with the exchange) */
+    /* acquire: a thread that sees a text sees its bytes; pairs with the exchange */
     struct tnd_work_text *text = atomic_load_explicit(&source->text, memory_order_acquire);
     struct tnd_work_text *made = text == NULL ? source->print(source) : NULL;
     if (made != NULL && atomic_compare_exchange_strong(&source->text, &text, made)) {
@@ -162,7 +162,7 @@ int tnd_work_moves_with(const struct tnd_work *work, int i, int d)
     }
 }
 
-/* ---- faults ---- */
+/* ---- run-time errors ---- */
 
 enum tandem_status tnd_work_failed(const struct tnd_work *work, enum tandem_status status,
                                    const struct tandem_error *error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Block codecs, one pair a tensor type. Functions carry the type's NAME of tandem/type-list.h so
- * that the traits in type.c are generated from that list. The scalar code behind them is the truth
- * that every SIMD version is compared with. Layouts: ggml-common.h of the ggml project. */
+ * Block codecs, one pair per tensor type. Functions carry the type's NAME of tandem/type-list.h, so
+ * that the traits in type.c are generated from that list. The scalar code behind them is the
+ * reference for every SIMD version. Layouts: ggml-common.h of the ggml project. */
 #ifndef TND_QUANT_H
 #define TND_QUANT_H
 
@@ -50,8 +50,8 @@ TND_QUANT_DECLARE(TQ2_0)
 TND_QUANT_DECLARE(BCML1)
 #undef TND_QUANT_DECLARE
 
-/* Types that an importance of each value makes other blocks of: `importance` has n numbers, or is
- * NULL. Weights of errors are the importance times sqrt(mean x^2 + x^2). */
+/* Types whose blocks depend on an importance of each value: `importance` has n numbers, or is NULL.
+ * An error's weight is the importance times sqrt(mean x^2 + x^2). */
 #define TND_WEIGHTED_TYPES(X)                                                                      \
     X(Q2_K)                                                                                        \
     X(Q3_K)                                                                                        \
@@ -73,10 +73,10 @@ TND_QUANT_DECLARE(BCML1)
 TND_WEIGHTED_TYPES(TND_WEIGHTED_DECLARE)
 #undef TND_WEIGHTED_DECLARE
 
-/* The codecs of a type from those of one block, which get or fill a struct tnd_block_`block` of
- * VALUES values: get_`block`(block, y), put_`block`(x, block), and with an importance, or NULL,
- * put_`block`(x, importance, block). Blocks in memory may lie at any address, so they are copied in
- * and out. */
+/* Codecs of a type, made from functions for one block, a struct tnd_block_`block` of VALUES values:
+ * get_`block`(block, y) decodes it, put_`block`(x, block) encodes it; with an importance or NULL,
+ * put_`block`(x, importance, block). Blocks in memory may be unaligned, so they are copied in and
+ * out. */
 #define TND_DEQUANTIZE_BLOCKS(NAME, block, VALUES)                                                 \
     void tnd_dequantize_##NAME(const void *src, float *dst, int64_t n)                             \
     {                                                                                              \
@@ -113,17 +113,17 @@ TND_WEIGHTED_TYPES(TND_WEIGHTED_DECLARE)
         tnd_quantize_weighted_##NAME(src, NULL, dst, n);                                           \
     }
 
-/* An index has no float codec. */
+/* I32 holds indices: no float codec. */
 #define tnd_dequantize_I32 NULL
 #define tnd_quantize_I32   NULL
 
-/* Blocks as they lie in memory and in files. Scales are f16 bits. */
+/* Blocks as stored in memory and in files. Scales are f16 bits. */
 
 struct tnd_block_q4_0 { /* d * (q[i] - 8); low nibbles are values 0..15, high ones 16..31 */
     uint16_t d;
     uint8_t qs[16];
 };
-struct tnd_block_q4_1 { /* d * q[i] + m; BCML1 too, in another order */
+struct tnd_block_q4_1 { /* d * q[i] + m; BCML1 too, with q in another order */
     uint16_t d, m;
     uint8_t qs[16];
 };
@@ -176,7 +176,7 @@ struct tnd_block_q6_k { /* d * scales[g] * (q - 32), 16 groups */
     uint16_t d;
 };
 
-/* Codes of 4 bits that stand for the numbers of a book. */
+/* 4-bit codes that index a codebook. */
 
 struct tnd_block_iq4_nl { /* d * book[q[i]], nibbles as in Q4_0 */
     uint16_t d;
@@ -193,9 +193,9 @@ struct tnd_block_mxfp4 { /* 2^(e - 128) * book[q[i]], nibbles as in Q4_0 */
     uint8_t qs[16];
 };
 
-/* The books. IQ4: kvalues_iq4nl of ggml-common.h, common to IQ4_NL and IQ4_XS. FP4: twice the
- * numbers of E2M1 (OCP Microscaling Formats 1.0, table 5), so that they are whole. Negative zero is
- * 0 there as in ggml. */
+/* The codebooks. IQ4: kvalues_iq4nl of ggml-common.h, shared by IQ4_NL and IQ4_XS. FP4: twice the
+ * numbers of E2M1 (OCP Microscaling Formats 1.0, table 5), to make them integers. Negative zero is
+ * 0, as in ggml. */
 #define TND_BOOK_IQ4_VALUES                                                                        \
     {                                                                                              \
         -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113                   \
@@ -205,8 +205,8 @@ struct tnd_block_mxfp4 { /* 2^(e - 128) * book[q[i]], nibbles as in Q4_0 */
         0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12                                    \
     }
 
-/** The bits of 2^(e - 128) as bf16: exact, subnormal for e < 2. Half of what E8M0 says, as the book
- * is doubled. 255, which E8M0 calls no number, is 2^127 in ggml, and so here. */
+/** 2^(e - 128) as bf16 bits: exact, subnormal for e < 2. Half of what E8M0 defines, because the
+ * codebook is doubled. 255 is NaN in E8M0, but 2^127 in ggml and here. */
 static inline uint16_t tnd_e8m0_half(uint8_t e)
 {
     return (uint16_t)(e < 2 ? 0x20 << e : (e - 1) << 7);

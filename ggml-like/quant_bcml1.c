@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The codec of BCML1: 32 values as levels 0..15 of a line, chosen by least squares. The header
- * is that of Q4_1, the values follow in their order, the first of a byte in its low half. The
- * compressor is quant_bcml1_lanes.h, here in plain C. */
+ * The codec of BCML1: 32 values as levels 0..15 of a line, fitted by least squares. The header is
+ * that of Q4_1; values are stored in order, the first of each byte in its low half. The compressor
+ * is quant_bcml1_lanes.h, compiled here as plain C. */
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>

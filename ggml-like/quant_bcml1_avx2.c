@@ -26,7 +26,7 @@ typedef __m256 vec;
 #define v_truncate(v) _mm256_round_ps(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
 #define v_same(a, b)  (_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ)) == 255)
 
-/* The same halves as tnd_f32_to_f16, but for what a NaN carries; no block is made of one. */
+/* Same bits as tnd_f32_to_f16 except for NaN payloads; no block is made from a NaN. */
 static inline vec v_half(vec v)
 {
     return _mm256_cvtph_ps(_mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));

@@ -18,13 +18,13 @@
 
 enum { VALUES = 32, LANES = 8, TOP = 15, ROUNDS = 8 };
 
-/* A line in each lane: value = scale * level + offset. */
+/* One line per lane: value = scale * level + offset. */
 struct lines {
     vec scale, offset;
 };
 
-/* The best block so far. Levels are the nearest ones to the line (scale, offset), which plain
- * rounding takes before the halves are made of it. */
+/* The best block so far. Levels are those nearest to the line (scale, offset), which plain rounding
+ * uses before scale and offset are rounded to halves. */
 struct fit {
     float half_scale, half_offset;
     float scale, offset;
@@ -45,8 +45,9 @@ static inline vec level_of(vec x, vec inverse, vec offset)
     return v_truncate(v_min(v_max(above, v_set(0.0f)), v_set((float)TOP)));
 }
 
-/* Lines of least squares through the levels that the lines give, until they stay. Works on the
- * distances from the lowest value, which lose nothing when a narrow block lies far from 0. */
+/* Improves each line: least squares through the levels nearest to it, ROUNDS times or until they no
+ * longer change. Works on distances from the lowest value, which are exact when a narrow block lies
+ * far from 0. */
 static inline void improve(const float *above, float sum_above, struct lines *lines)
 {
     const vec n = v_set((float)VALUES);
@@ -63,7 +64,7 @@ static inline void improve(const float *above, float sum_above, struct lines *li
             sum_qq = v_add(sum_qq, v_mul(q, q));
             sum_qx = v_add(sum_qx, v_mul(q, x));
         }
-        /* exact: whole numbers below 2^24; 0 when all levels are the same */
+        /* exact: integers below 2^24; 0 if all levels are equal */
         vec determinant = v_sub(v_mul(n, sum_qq), v_mul(sum_q, sum_q));
         vec scale = v_div(v_sub(v_mul(n, sum_qx), v_mul(sum_x, sum_q)), determinant);
         vec offset = v_div(v_sub(sum_x, v_mul(scale, sum_q)), n);
@@ -78,7 +79,8 @@ static inline void improve(const float *above, float sum_above, struct lines *li
     }
 }
 
-/* Keeps the first line of the lowest error when it is better than what there is. */
+/* Replaces the best block by the lane of least error, if that is better; the first lane among
+ * equals. */
 static inline void offer(const float *x, vec scale, vec offset, struct fit *best)
 {
     const vec inverse = inverse_of(scale);
@@ -94,7 +96,7 @@ static inline void offer(const float *x, vec scale, vec offset, struct fit *best
     v_store(scales, scale);
     v_store(offsets, offset);
     for (int lane = 0; lane < LANES; lane++) {
-        if (error[lane] < best->error) { /* not when an overflow of the halves made it NaN */
+        if (error[lane] < best->error) { /* false if the halves overflowed and the error is NaN */
             best->half_scale = best->scale = scales[lane];
             best->half_offset = best->offset = offsets[lane];
             best->error = error[lane];
@@ -102,7 +104,7 @@ static inline void offer(const float *x, vec scale, vec offset, struct fit *best
     }
 }
 
-/* Rounds the offset to a half; the scale, fitted again, can take back some of what that loses. */
+/* Rounds the offset to a half, then refits the scale, which recovers some of the loss. */
 static inline void offer_offset_first(const float *x, const struct lines *lines, struct fit *best)
 {
     const vec offset = v_half(lines->offset);
@@ -118,7 +120,7 @@ static inline void offer_offset_first(const float *x, const struct lines *lines,
     offer(x, v_half(scale), offset, best);
 }
 
-/* The other way round. */
+/* Rounds the scale first, then refits the offset. */
 static inline void offer_scale_first(const float *x, const struct lines *lines, struct fit *best)
 {
     const vec scale = v_half(lines->scale);
@@ -131,7 +133,7 @@ static inline void offer_scale_first(const float *x, const struct lines *lines, 
     offer(x, scale, v_half(v_div(sum, v_set((float)VALUES))), best);
 }
 
-/* What Q4_1 does: levels between the smallest and the largest value, then halves. */
+/* Q4_1's method: levels between the smallest and the largest value, then halves. */
 static inline void offer_plain(const float *x, float low, float step, struct fit *best)
 {
     const vec inverse = inverse_of(v_set(step));
@@ -167,7 +169,7 @@ static inline void find_range(const float *x, float *low, float *high)
     }
 }
 
-/* Distances from the lowest value, and their sum. */
+/* Distances from the lowest value; returns their sum. */
 static inline float measure_above(const float *x, float low, float *above)
 {
     float sums[LANES];
@@ -182,12 +184,12 @@ static inline float measure_above(const float *x, float low, float *above)
            ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-/* The block of least squared error found from several starts; false (nothing done) when a value is
- * no number or the range overflows. Never worse than plain rounding, which is offered first. */
+/* The block of least squared error over several starts; false (nothing done) if a value is NaN or
+ * the range overflows. Never worse than plain rounding, which is offered first. */
 static inline bool fit_block(const float *x, struct fit *best)
 {
-    /* steps that a start leaves out at either end of the range: the few values out there cost less
-     * than all the others gain */
+    /* steps that each start leaves out at the low and the high end of the range: clipping a few
+     * outliers can cost less than the other values gain */
     static const float below[LANES] = {0, 0, 0.5f, 0.5f, 0.5f, 1, 1, 1};
     static const float beyond[LANES] = {0.5f, 1, 0, 0.5f, 1, 0, 0.5f, 1};
     static const float counts[LANES] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -212,8 +214,8 @@ static inline bool fit_block(const float *x, struct fit *best)
     offer_scale_first(x, &lines, best);
     const float magnitude = fabsf(low);
     if (width < magnitude * 0.0625f) {
-        /* a narrow block far from 0: the halves of the offset lie no nearer to each other than the
-         * levels; steps from halves further below reach the values between them */
+        /* a narrow block far from 0: adjacent halves of the offset are no closer than the levels;
+         * steps from halves further below reach the values in between */
         vec down = v_mul(v_load(counts), v_set(magnitude * 0x1p-11f));
         lines.offset = v_half(v_sub(v_set(low), down));
         lines.scale = v_div(v_sub(v_set(high), lines.offset), v_set((float)TOP));
@@ -227,7 +229,7 @@ static inline void quantize_block(const float *x, unsigned char *to)
     struct tnd_block_q4_1 block;
     struct fit fit;
     float level[VALUES];
-    if (!fit_block(x, &fit)) { /* plain rounding, of which only the order is another */
+    if (!fit_block(x, &fit)) { /* plain rounding, which only differs in the order of values */
         tnd_quantize_Q4_1(x, to, VALUES);
         memcpy(&block, to, sizeof(block));
         for (int i = 0; i < VALUES / 2; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Codecs of the types whose 4-bit codes are indices into a book of numbers: IQ4_NL, IQ4_XS and
- * MXFP4. Layouts: ggml-common.h of the ggml project; books in quant.h. Decoded values have the bits
- * of ggml's. Encoding looks for the least squared error: scales are tried for which either end of
- * the book, or a number some steps beyond it, meets the value of largest magnitude; for the numbers
- * that each gives, the best scale follows in closed form. */
+ * Codecs of the types whose 4-bit codes index a codebook: IQ4_NL, IQ4_XS and MXFP4. Layouts:
+ * ggml-common.h of the ggml project; codebooks in quant.h. Decoded values are bit-identical to
+ * ggml's. Encoding minimises the squared error: it tries scales that map the value of largest
+ * magnitude to either end of the codebook, or to a number some steps beyond; for the codes that
+ * each scale gives, the best scale follows in closed form. */
 #include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -39,10 +39,11 @@ static float inverse(float value)
     return value != 0.0f ? 1.0f / value : 0.0f;
 }
 
-/* ---- the nearest number of IQ4's book, which is sorted ---- */
+/* ---- the nearest number of IQ4's codebook, which is sorted ---- */
 
-/* 2 v is compared with sums of neighbours, which are whole: its next whole number decides. */
-enum { LOWEST = -254, HIGHEST = 226 }; /* twice the ends of the book */
+/* Twice the value is compared with sums of adjacent numbers; the sums are integers, so rounding it
+ * up decides. */
+enum { LOWEST = -254, HIGHEST = 226 }; /* twice the ends of the codebook */
 
 static uint8_t place_of[HIGHEST - LOWEST + 1];
 static pthread_once_t place_once = PTHREAD_ONCE_INIT;
@@ -57,7 +58,7 @@ static void make_places(void)
     }
 }
 
-/* NaN gives the first. */
+/* NaN gives the first one. */
 static int nearest_place(float value)
 {
     float twice = value > -127.0f ? 2.0f * value : (float)LOWEST;
@@ -90,7 +91,7 @@ static float fit_scale(const float *x, const float *w)
     enum { STEPS = 9 };
     float extreme = 0;
     float best = 0;
-    float best_gain = 0; /* by how much the error is below that of zeros */
+    float best_gain = 0; /* reduction of the error against all zeros */
     for (int i = 0; i < BLOCK; i++) {
         extreme = fabsf(x[i]) > fabsf(extreme) ? x[i] : extreme;
     }
@@ -125,7 +126,7 @@ static void get_iq4_nl(const struct tnd_block_iq4_nl *block, float *y)
 }
 TND_DEQUANTIZE_BLOCKS(IQ4_NL, iq4_nl, BLOCK)
 
-/* Weights of errors of n values: all alike without an importance. */
+/* Weights of the errors of n values: 1 without an importance. */
 static void weigh(const float *x, const float *importance, int n, float *w)
 {
     pthread_once(&place_once, make_places);
@@ -160,7 +161,7 @@ static void get_iq4_xs(const struct tnd_block_iq4_xs *block, float *y)
 }
 TND_DEQUANTIZE_BLOCKS(IQ4_XS, iq4_xs, SUPER)
 
-/* What one choice of d gives. */
+/* The result for one choice of d. */
 struct super {
     uint16_t d;
     int scale[GROUPS]; /* -32..31 */
@@ -173,7 +174,7 @@ static int to_scale(float value)
     return !(value > -32.0f) ? -32 : value > 31.0f ? 31 : (int)lrintf(value);
 }
 
-/* The integers of the groups for one d: of three around each group's own scale the best. */
+/* For one d, the best of three integers around each group's own scale. */
 static void choose_scales(const float *x, const float *w, const float *scales, float d,
                           struct super *out)
 {
@@ -184,7 +185,7 @@ static void choose_scales(const float *x, const float *w, const float *scales, f
         const int near = to_scale(scales[g] * inverse(unit));
         double best = INFINITY;
         out->scale[g] = 0;
-        memset(out->places + g * BLOCK, 8, BLOCK); /* not-a-number leaves something defined */
+        memset(out->places + g * BLOCK, 8, BLOCK); /* defined even if values are NaN */
         for (int scale = near - 1; scale <= near + 1; scale++) {
             uint8_t places[BLOCK];
             if (scale < -32 || scale > 31) {
@@ -203,7 +204,7 @@ static void choose_scales(const float *x, const float *w, const float *scales, f
     }
 }
 
-/* The d of least squared error for what is chosen; 0 where there is none. */
+/* The d of least squared error for the chosen integers and codes; 0 if there is none. */
 static float refit(const float *x, const float *w, const struct super *super)
 {
     double aa = 0;
@@ -229,7 +230,7 @@ static void put_iq4_xs(const float *x, const float *importance, struct tnd_block
         scales[g] = fit_scale(x + g * BLOCK, w + g * BLOCK);
         extreme = fabsf(scales[g]) > fabsf(extreme) ? scales[g] : extreme;
     }
-    choose_scales(x, w, scales, extreme / -32.0f, &best); /* the low end reaches one further */
+    choose_scales(x, w, scales, extreme / -32.0f, &best); /* the low end has one more step */
     const float again = refit(x, w, &best);
     if (again != 0.0f) {
         choose_scales(x, w, scales, again, &other);
@@ -253,7 +254,7 @@ static void get_mxfp4(const struct tnd_block_mxfp4 *block, float *y)
 }
 TND_DEQUANTIZE_BLOCKS(MXFP4, mxfp4, BLOCK)
 
-/* Nearest numbers for one exponent; returns the squared error. */
+/* Nearest codes for one exponent; returns the squared error. */
 static double choose_fp4(const float *x, uint8_t e, uint8_t *places)
 {
     static const uint8_t place[25] = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4, 5, 5,
@@ -273,8 +274,8 @@ static double choose_fp4(const float *x, uint8_t e, uint8_t *places)
     return error * d * d;
 }
 
-/* The exponent of the specification puts the largest magnitude at 4 to 8 (of up to 6); the next
- * one, where it fits. */
+/* The exponent of the specification scales the largest magnitude to 4..8, while codes reach 6; the
+ * next exponent is tried, too, if it fits. */
 static void put_mxfp4(const float *x, struct tnd_block_mxfp4 *block)
 {
     float top = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Least-squares choice of group scales for the K-quants, in three steps. (1) Per group several step
- * widths around the range are tried; for the levels that each gives, the best scale (and minimum)
- * follow in closed form. (2) The scales become integers times the super-block's d and dmin; of the
- * integers around each group's scale those with the least error win. (3) d and dmin are fitted once
- * more to the integers and levels chosen. Errors are weighted, see tnd_fit_weigh(). Every step
- * stands NaN and infinities. Start at tnd_fit_affine. */
+ * Least-squares choice of group scales for the K-quants, in three steps. (1) For each group,
+ * several step widths around its range are tried; for the levels that each gives, the best scale
+ * (and minimum) follow in closed form. (2) The scales become integers times the super-block's d and
+ * dmin: of the integers around each group's scale, those with the least error are chosen. (3) d and
+ * dmin are fitted again to the chosen integers and levels. Errors are weighted, see
+ * tnd_fit_weigh(). Every step tolerates NaN and infinities. Start at tnd_fit_affine. */
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,14 +12,15 @@
 #include "base/half.h"
 #include "ggml-like/quant_fit.h"
 
-/* Candidates are tried side by side, so that compilers make vectors of them. */
+/* Candidates are computed side by side, so that compilers vectorise over them. */
 enum { LANES = 12 };
 
-/* Candidates of step 1: the range takes `tenths` of a level more than there are, its low end lies
- * at level `begin`, and the range begins at `part` of its low end: where one value is far below,
- * the others are best left at one level together. The first candidate wins unless another is
- * clearly better, so that groups alike get scales alike. Chosen by trial over normal, heavy-tailed,
- * sparse and constant rows with outliers (tools/judges/quants.py). */
+/* Candidates of step 1. `tenths`: by how many tenths of a level the range is wider than the levels;
+ * `begin`: the level of the range's low end; `part`: the range begins at this part of its low end,
+ * because when one value is far below the others, the others are best served by sharing a level
+ * less. The first candidate wins unless another is clearly better, so that similar groups get
+ * similar scales. Chosen by trial over normal, heavy-tailed, sparse and constant rows with outliers
+ * (tools/judges/quants.py). */
 static const struct candidate {
     float tenths, begin, part;
 } affine_list[LANES] = {{0, 0, 1},      {-2, 0, 1},    {2, 0, 1},     {-4, 0, 1},
@@ -27,15 +28,16 @@ static const struct candidate {
                         {0, -0.25f, 1}, {0, 0.25f, 1}, {0, 0.45f, 1}, {0, 0, 0.5f}};
 static const float symmetric_tenths[LANES] = {0, -1, 1, -3, 3, -5, 5, -7, 7, -9, 9, 11};
 
-/* An error less than this part of sum w x^2 below the best one is rounding. */
+/* Errors that differ by less than this part of sum w x^2 differ by rounding only. */
 #define CLEARLY 1e-5f
 
-/* With an error this many times that before step 2, other values of d are worth their time. */
+/* If step 2 raises the error to more than this multiple, OTHER_UNITS other values of d are
+ * tried. */
 #define COARSE      1.25
 #define OTHER_UNITS 8
 
-/* Nearest whole number in low..high, which are less than 2^21; halves go to the even one. Adding
- * 1.5 x 2^23 rounds to whole numbers. NaN becomes `low`. Without branches and calls. */
+/* Nearest integer in low..high, whose magnitudes are below 2^21; halves go to the even one. Adding
+ * 1.5 x 2^23 rounds to integers. NaN becomes `low`. Without branches and calls. */
 static inline float nearest_whole(float value, float low, float high)
 {
     const float magic = 12582912.0f;
@@ -54,15 +56,15 @@ static float inverse(float value)
     return value != 0.0f ? 1.0f / value : 0.0f;
 }
 
-/* A block being fitted. */
+/* The block that is fitted. */
 struct block {
     const float *x;
     float w[TND_FIT_VALUES]; /* weight of each value's squared error */
-    int group;               /* values of a group */
-    float low, high;         /* levels */
+    int group;               /* values per group */
+    float low, high;         /* lowest and highest level */
 };
 
-/* Importance over its mean; 1 where nothing is important. */
+/* Importance divided by its mean; 1 if no value is important. */
 static void scale_importance(const float *importance, int n, float *w)
 {
     double sum = 0;
@@ -91,13 +93,13 @@ void tnd_fit_weigh(const float *x, const float *importance, int n, float *w)
     }
 }
 
-/* Sums over a group; those with a level q are one a candidate. */
+/* Sums over a group; those over levels q have one value per candidate. */
 struct sums {
     float w, x, xx;
     float q[LANES], qq[LANES], qx[LANES];
 };
 
-/* Adds values whose levels are those of (x + shift) times the steps. */
+/* Adds values to the sums, with the levels that (x + shift) * step gives for each candidate. */
 static void add_levels(const struct block *block, int begin, const float shifts[LANES],
                        const float steps[LANES], struct sums *sums)
 {
@@ -117,7 +119,7 @@ static void add_levels(const struct block *block, int begin, const float shifts[
     }
 }
 
-/* The candidate of clearly least error; the first one unless another is. */
+/* The candidate of least error if it is clearly the least, else the first one. */
 static int best_of(const float errors[LANES], float clearly)
 {
     int best = 0;
@@ -134,7 +136,7 @@ struct affine {
     float error;
 };
 
-/* Best scale and minimum for the levels of candidate t, and their squared error. */
+/* Best scale and minimum for the levels of candidate t, with their squared error. */
 static struct affine solve_affine(const struct sums *sums, int t)
 {
     const float q = sums->q[t];
@@ -144,14 +146,14 @@ static struct affine solve_affine(const struct sums *sums, int t)
     struct affine out;
     float scale = determinant > 0 ? (sums->w * qx - sums->x * q) / determinant : 0;
     float min = (scale * q - sums->x) / sums->w;
-    if (!(min >= 0)) { /* the layout has no negative minimum: fit through the origin */
+    if (!(min >= 0)) { /* the layout has no negative minimum: fit a line through the origin */
         min = 0;
         scale = qq > 0 ? qx / qq : 0;
     }
     scale = scale > 0 ? scale : 0;
     out.scale = scale;
     out.min = min;
-    /* the error, multiplied out */
+    /* the squared error, expanded */
     out.error = sums->xx + scale * scale * qq + min * min * sums->w - 2 * scale * qx +
                 2 * min * sums->x - 2 * scale * min * q;
     return out;
@@ -188,8 +190,8 @@ static struct affine fit_group_affine(const struct block *block, int begin)
     return trials[best_of(errors, CLEARLY * sums.xx)];
 }
 
-/* Chooses the integers of a group for the d and dmin in `fit`: of twelve pairs around those of
- * `ideal` the one of least error, which is returned. */
+/* Chooses the integers of a group for the d and dmin in `fit`: the best of twelve pairs around
+ * those of `ideal`. Returns its error. */
 static float choose_affine(const struct block *block, int g, const struct affine *ideal,
                            int scale_top, struct tnd_fit *fit)
 {
@@ -230,7 +232,7 @@ static float choose_affine(const struct block *block, int g, const struct affine
     return errors[best];
 }
 
-/* Levels for the scales and minima as stored; returns the squared error. */
+/* Chooses levels for the scales and minima as stored; returns the squared error. */
 static double affine_levels(const struct block *block, struct tnd_fit *fit)
 {
     const float d = tnd_f16_to_f32(fit->d);
@@ -250,7 +252,7 @@ static double affine_levels(const struct block *block, struct tnd_fit *fit)
     return error;
 }
 
-/* d and dmin of least squared error for the integers in `fit`; false when not unique. */
+/* d and dmin of least squared error for the integers in `fit`; false if they are not unique. */
 static bool refit_affine(const struct block *block, struct tnd_fit *fit)
 {
     double aa = 0;
@@ -285,7 +287,7 @@ static bool refit_affine(const struct block *block, struct tnd_fit *fit)
     return true;
 }
 
-/* Steps 2 and 3 for one choice of d and dmin; keeps the result in `out` when it is better. */
+/* Steps 2 and 3 for one choice of d and dmin; keeps the result in `out` if it is better. */
 static void try_affine(const struct block *block, const struct affine *groups, int scale_top,
                        float d, float dmin, struct tnd_fit *out, double *best)
 {
@@ -326,7 +328,7 @@ void tnd_fit_affine(const float *x, const float *importance, int group, int leve
     *out = (struct tnd_fit){0};
     try_affine(&block, groups, scale_top, max_scale / (float)scale_top, max_min / (float)scale_top,
                out, &best);
-    /* The groups may differ so much that the largest scale leaves the others too few integers. */
+    /* with very different groups, the largest scale leaves too few integers to the others */
     for (int i = 1; i <= OTHER_UNITS && best > COARSE * ideal; i++) {
         try_affine(&block, groups, scale_top, max_scale / (float)(scale_top - i),
                    max_min / (float)scale_top, out, &best);
@@ -335,7 +337,7 @@ void tnd_fit_affine(const float *x, const float *importance, int group, int leve
 
 /* ---- symmetric: x = scale * level, level in low..-low-1, scale of either sign ---- */
 
-/* Best scale of a group; its squared error is added to *error. */
+/* Best scale of a group; adds its squared error to *error. */
 static float fit_group_symmetric(const struct block *block, int begin, double *error)
 {
     float extreme = block->x[begin];
@@ -350,12 +352,12 @@ static float fit_group_symmetric(const struct block *block, int begin, double *e
     float steps[LANES];
     float errors[LANES];
     for (int t = 0; t < LANES; t++) {
-        /* the extreme value takes the low end, which reaches one level further */
+        /* the extreme value gets the low end, which has one more level */
         steps[t] = (block->low + 0.1f * symmetric_tenths[t]) / extreme;
     }
     add_levels(block, begin, shifts, steps, &sums);
     for (int t = 0; t < LANES; t++) {
-        /* at the best scale, less sum w x^2 */
+        /* error with the best scale, minus sum w x^2 */
         errors[t] = sums.qq[t] > 0 ? -sums.qx[t] * sums.qx[t] / sums.qq[t] : 0;
     }
     const int t = best_of(errors, CLEARLY * sums.xx);
@@ -363,7 +365,7 @@ static float fit_group_symmetric(const struct block *block, int begin, double *e
     return sums.qq[t] > 0 ? sums.qx[t] / sums.qq[t] : 0;
 }
 
-/* As choose_affine, among the integers around the scale. */
+/* As choose_affine: chooses among the integers around the scale. */
 static void choose_symmetric(const struct block *block, int g, float ideal, int scale_low,
                              struct tnd_fit *fit)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Least-squares choice of group scales for the K-quants. Knows numbers only, no block layout. */
+ * Least-squares choice of group scales for the K-quants. Knows only numbers, no block layout. */
 #ifndef TND_QUANT_FIT_H
 #define TND_QUANT_FIT_H
 
@@ -18,8 +18,8 @@ struct tnd_fit {
 };
 
 /** Weights of squared errors: sqrt(mean x^2 + x^2) over the root mean square, times the importance
- * over its mean. Values beyond the usual matter more, as they do in a dot product, but not so much
- * that the others drown. importance: n numbers, or NULL, as in the functions below. */
+ * over its mean. Large values weigh more, as they do in a dot product, but not so much that they
+ * drown the others. importance: n numbers, or NULL, as in the functions below. */
 void tnd_fit_weigh(const float *x, const float *importance, int n, float *w);
 
 /** Levels 0..level_top, scales and minima 0..scale_top, groups of `group`

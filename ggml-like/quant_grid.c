@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Codecs of the IQ1, IQ2 and IQ3 types, TQ1_0 and TQ2_0 in plain C: where each bit of a block of
- * 256 values lies. Layouts: ggml-common.h and ggml-quants.c of the ggml project; gguf-py's
- * quants.py has them in Python. What is chosen for values is in quant_grid_fit.c. */
+ * 256 values is stored. Layouts: ggml-common.h and ggml-quants.c of the ggml project; gguf-py's
+ * quants.py has them in Python. Grid points for values are chosen in quant_grid_fit.c. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,11 +13,11 @@
 
 /* ---- grids ---- */
 
-/* The grids are facts of the format (iq2xxs_grid and so on of ggml-common.h): chosen points of the
- * lattices that 8 digits below 3, or 4 digits below 8, span. Taken as numbers of those digits, the
- * first value's lowest, the points ascend. So a grid is the list of its gaps, here a character
- * each: '#' and the gap; '~' adds MORE without a point. tools/judges/quants.py compares what all
- * points decode to. */
+/* The grids are part of the format (iq2xxs_grid and so on of ggml-common.h): selected points of the
+ * lattices of 8 digits 0..2, or 4 digits 0..7. Read as numbers of these digits, the first value's
+ * digit lowest, the points ascend; so a grid is stored as a list of gaps, one character each: '#'
+ * plus the gap, while '~' adds MORE without a point. tools/judges/quants.py compares the decoded
+ * values of all points. */
 enum { MORE = '~' - '#' };
 
 static const char gaps_iq2_xxs[] =
@@ -85,7 +85,8 @@ static const char gaps_iq3_s[] =
     "7%(('-(2&)/(%(%*'F%5.$</%-D<47;(..)<)')1'&&/)(%%(*,C),-()0:($20(/))&/-/G/6%ZC%1Z%%/%833*@95)"
     ".()+/(2X121&<78>L%X'&,%/%/)3*.2%\?&')&*4<;&19')(;M3C:J";
 
-/* Magnitudes of digits. IQ1: eight times -1, 0 and 1, as the shift of its values is an eighth. */
+/* Magnitudes by digit. IQ1: -1, 0 and 1 times eight, because the shift of its values is an
+ * eighth. */
 static const int8_t magnitudes_iq2[] = {8, 25, 43};
 static const int8_t magnitudes_iq1[] = {-8, 0, 8};
 static const int8_t magnitudes_iq3_xxs[] = {4, 12, 20, 28, 36, 44, 52, 62};
@@ -97,7 +98,7 @@ static _Alignas(64) int8_t points_iq3_xxs[256 * 4], points_iq3_s[512 * 4];
 static uint16_t codes_iq2_xxs[256], codes_iq2_xs[512], codes_iq2_s[1024], codes_iq1[2048];
 static uint16_t codes_iq3_xxs[256], codes_iq3_s[512];
 
-/* Bytes of all ones where a bit is set. */
+/* For each byte of signs, a mask with all bits of byte i set if sign bit i is. */
 static uint64_t sign_masks[256];
 
 static const struct tnd_grid grids[TND_GRIDS] = {
@@ -164,7 +165,7 @@ static int load_16(const uint8_t *p)
     return p[0] | p[1] << 8;
 }
 
-/* Bits 0..6 are signs; the eighth makes their number even. */
+/* Bits 0..6 are signs; the eighth sign makes the number of signs even. */
 static int eight_signs(uint32_t seven)
 {
     uint32_t odd = seven ^ seven >> 4;
@@ -173,8 +174,8 @@ static int eight_signs(uint32_t seven)
     return (int)((seven & 127) | (odd & 1) << 7);
 }
 
-/* Eight magnitudes with signs: of each byte ~q + 1 where the mask is set. No magnitude is 0, so
- * that no sum leaves its byte. */
+/* Applies signs to eight magnitudes: ~q + 1 in each byte whose mask is set. No magnitude is 0, so
+ * the addition never carries into the next byte. */
 static void put_8(uint64_t eight, int signs, int8_t *out)
 {
     const uint64_t mask = sign_masks[signs & 255];
@@ -189,7 +190,7 @@ static uint64_t point_8(const int8_t *points, int i)
     return eight;
 }
 
-/* Two points of 4. */
+/* Two grid points of 4 values each. */
 static uint64_t points_4(const int8_t *points, int i, int j)
 {
     uint64_t eight;
@@ -280,7 +281,7 @@ void tnd_grid_decode_IQ3_S(const void *block, struct tnd_grid_values *out)
     }
 }
 
-/* A point and its shift: the sums of bytes keep their signs. */
+/* A grid point plus a shift. Sums of bytes stay in range. */
 static void put_shifted(const int8_t *point, int shift, int8_t *out)
 {
     for (int j = 0; j < 8; j++) {
@@ -328,16 +329,16 @@ void tnd_grid_decode_IQ1_M(const void *block, struct tnd_grid_values *out)
 
 /* ---- three levels ---- */
 
-/* A byte is a fraction of 256 in base 3, five digits from the point on: times 3^digit it begins
- * with that digit. */
+/* A byte is a fraction of 256 in base 3 with five digits: multiplied by 3^digit, its leading digit
+ * is the wanted one. */
 static int trit(uint8_t byte, int digit)
 {
     static const uint8_t powers[5] = {1, 3, 9, 27, 81};
     return (uint8_t)(byte * powers[digit]) * 3 >> 8;
 }
 
-/* Which byte and digit of TQ1_0 hold value i. Its 52 bytes: 32 of 5 digits each, 16 of 5, 4 of 4;
- * digit by digit all bytes. */
+/* Byte and digit of TQ1_0 that hold value i. Its 52 bytes: 32 with 5 digits each, 16 with 5, 4 with
+ * 4; within each part, the first digits of all bytes come first. */
 static int tq1_byte(int i, int *out_digit)
 {
     const int begin = i < 160 ? 0 : i < 240 ? 160 : 240;
@@ -358,7 +359,7 @@ void tnd_grid_decode_TQ1_0(const void *block, struct tnd_grid_values *out)
     }
 }
 
-/* Bits as in Q2_K. */
+/* Bits are stored as in Q2_K. */
 void tnd_grid_decode_TQ2_0(const void *block, struct tnd_grid_values *out)
 {
     const uint8_t *p = block;
@@ -369,7 +370,7 @@ void tnd_grid_decode_TQ2_0(const void *block, struct tnd_grid_values *out)
     }
 }
 
-/* The largest magnitude is d: levels -1, 0, 1. */
+/* Levels -1, 0, 1 with d, the largest magnitude, as their unit. */
 static uint16_t three_levels(const float *x, uint8_t levels[TND_GRID_VALUES])
 {
     float top = 0;
@@ -398,7 +399,7 @@ void tnd_quantize_TQ1_0(const float *src, void *dst, int64_t n)
             const int byte = tq1_byte(i, &digit);
             bytes[byte] += powers[digit] * levels[i];
         }
-        for (int i = 0; i < 52; i++) { /* to a fraction of 256, rounded up */
+        for (int i = 0; i < 52; i++) { /* five digits to a fraction of 256, rounded up */
             block[i] = (uint8_t)((bytes[i] * 256 + 242) / 243);
         }
         block[52] = (uint8_t)d;

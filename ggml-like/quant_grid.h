@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Types whose values are points of a grid (IQ1 to IQ3) or of three levels (TQ1, TQ2), block by
- * block of 256 as whole numbers: what codecs, decoders of kernels and packing share. */
+ * Types whose values are grid points (IQ1 to IQ3) or one of three levels (TQ1, TQ2), as blocks of
+ * 256 integers: shared by codecs, decoders of kernels and packing. */
 #ifndef TND_QUANT_GRID_H
 #define TND_QUANT_GRID_H
 
 #include <stdint.h>
 
-/* X(NAME, bytes of a block, values of a group, unit): value = d * scale[group] * unit * q. */
+/* X(NAME, bytes per block, values per group, unit): value = d * scale[group] * unit * q. */
 #define TND_GRID_LIST(X)                                                                           \
     X(IQ3_XXS, 98, 32, 0.25f)                                                                      \
     X(IQ3_S, 110, 32, 1.0f)                                                                        \
@@ -20,8 +20,8 @@
 
 enum { TND_GRID_VALUES = 256 };
 
-/* The scale is an odd number up to 31; of TQ1_0 and TQ2_0 it is 1. Products of d and a scale are
- * rounded to single precision as ggml's are: its units are powers of two, and so are ours. */
+/* The scale is an odd number up to 31; of TQ1_0 and TQ2_0 it is 1. Products of d and a scale,
+ * rounded to single precision, equal ggml's: units differ from its units by powers of two only. */
 struct tnd_grid_values {
     _Alignas(16) int8_t q[TND_GRID_VALUES];
     int8_t scale[16];
@@ -33,7 +33,8 @@ typedef void tnd_grid_decode_fn(const void *block, struct tnd_grid_values *out);
 TND_GRID_LIST(TND_GRID_DECLARE)
 #undef TND_GRID_DECLARE
 
-/* The grids: `width` numbers a point, as indices 0..2 or 0..7 in the list of magnitudes. */
+/* A grid: points of `width` numbers, each a digit 0..2 or 0..7 that indexes the list of
+ * magnitudes. */
 enum tnd_grid_name {
     TND_GRID_IQ2_XXS,
     TND_GRID_IQ2_XS,
@@ -46,11 +47,11 @@ enum tnd_grid_name {
 struct tnd_grid {
     int n, width;
     const int8_t *points;     /* n * width numbers */
-    const uint16_t *codes;    /* n: the number of width digits, the first value's lowest */
-    const int8_t *magnitudes; /* of digits */
-    int base;                 /* digits */
+    const uint16_t *codes;    /* n codes: a point's digits as a number, the first value's lowest */
+    const int8_t *magnitudes; /* by digit */
+    int base;                 /* number of different digits */
 };
-/** Made at the first call. Any thread. */
+/** Built at the first call. Any thread. */
 const struct tnd_grid *tnd_grid(enum tnd_grid_name name);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Encoding for the grids of IQ1, IQ2 and IQ3. With weights w, a point g and a scale s the error of
- * some values is sum w (x - s g)^2 = sum w x^2 + s (s B - 2 A), A = sum w x g, B = sum w g^2: sums
- * of digits are found once for all scales that are tried. (1) Per group the
- * scale of which the error, at the best scale for its points, is least. (2) Scales become odd
- * integers times d; of those around each group's the best. (3) d is fitted once more to what is
- * chosen. Signs are those of the values; where their number has to be even, the value that matters
- * least gets the wrong one. Every step stands NaN and infinities. */
+ * Encoding for the grids of IQ1, IQ2 and IQ3. With weights w, a grid point g and a scale s, the
+ * error of some values is sum w (x - s g)^2 = sum w x^2 + s (s B - 2 A), A = sum w x g, B = sum w
+ * g^2: sums by digit are computed once for all scales that are tried. (1) For each group, the scale
+ * whose points give the least error at their own best scale. (2) Scales become odd integers times
+ * d; of the integers around each group's scale, the best. (3) d is fitted again to the chosen
+ * points. Signs are those of the values; if the number of signs has to be even, the least important
+ * value gets the wrong one. Every step tolerates NaN and infinities. */
 #include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -20,34 +20,33 @@
 enum {
     VALUES = TND_GRID_VALUES,
     UNITS = VALUES / 8,
-    LANES = 16, /* scales that are tried for a group */
-    AROUND = 5  /* integers for it */
+    LANES = 16, /* scales that are tried per group */
+    AROUND = 5  /* integers that are tried for a group's scale */
 };
 
-/* What a type is. */
+/* Properties of a type. */
 struct kind {
     enum tnd_grid_name grid;
-    void (*need)(void); /* makes what is near */
-    bool is_even;       /* an even number of signs among 8 */
-    bool is_shifted;    /* IQ1: numbers are 8 g + 1 or 8 g - 1, signs are the points' */
-    int shift_values;   /* that share a shift */
+    void (*need)(void); /* builds the list of near points */
+    bool is_even;       /* an even number of signs per 8 values */
+    bool is_shifted;    /* IQ1: values are 8 g + 1 or 8 g - 1; points include signs */
+    int shift_values;   /* values that share a shift */
     int group;          /* values that share a scale */
-    int scale_top;      /* of 2 * scale + 1 */
-    float unit;         /* of tnd_grid_values */
-    float first,
-        step; /* scales to try: the largest magnitude lies at this many of the grid's tops */
+    int scale_top;      /* scales go up to 2 * scale_top + 1 */
+    float unit;         /* as in tnd_grid_values */
+    float first, step;  /* scales to try: multiples of the grid's maximum at the top */
 };
 
-/* What is chosen for a block. */
+/* The encoding chosen for a block. */
 struct choice {
     uint16_t d;
     int scale[16];
-    int point[VALUES / 4]; /* of each `width` values */
+    int point[VALUES / 4]; /* for each `width` values */
     uint8_t signs[UNITS];
     int shift[UNITS]; /* -1 or 1 */
 };
 
-/* A block being encoded. */
+/* The block that is encoded. */
 struct block {
     const struct kind *kind;
     const struct tnd_grid *grid;
@@ -55,10 +54,10 @@ struct block {
     float w[VALUES];
 };
 
-/* ---- which points are near ---- */
+/* ---- near points ---- */
 
-/* Digits that are nearest value by value are best where they make a point of the grid. Where they
- * do not, the points of least distance, in digits, are compared: NEAR of them. */
+/* If the digits nearest to the values form a grid point, they are the best choice. If not, the NEAR
+ * grid points at the least distance from them, in digits, are compared. */
 enum { NEAR = 24, CODES_MAX = 6561, PARTS_MAX = 81 };
 struct near {
     int16_t point[CODES_MAX]; /* -1: none */
@@ -71,7 +70,7 @@ static int parts_of(const struct tnd_grid *grid)
     return grid->width == 8 ? 81 : 64; /* base^(width / 2) */
 }
 
-/* Squared distance of two halves of digits. */
+/* Squared distance of two halves of a point's digits. */
 static int half_distance(const struct tnd_grid *grid, int a, int b)
 {
     int sum = 0;
@@ -89,7 +88,7 @@ static void list_near(const struct tnd_grid *grid, uint8_t distances[PARTS_MAX][
     const int parts = parts_of(grid);
     const uint8_t *low = distances[code % parts];
     const uint8_t *high = distances[code / parts];
-    int begin[FAR + 1] = {0}; /* of the points of each distance, were all in the list */
+    int begin[FAR + 1] = {0}; /* by distance: where its points would begin in a full list */
     for (int i = 0; i < grid->n; i++) {
         begin[low[grid->codes[i] % parts] + high[grid->codes[i] / parts] + 1]++;
     }
@@ -145,7 +144,7 @@ NEAR_GRID(IQ3_S)
 
 /* ---- sums over points ---- */
 
-/* A and B of all points for `width` values from i on, by the halves of their digits. */
+/* A and B of all points for `width` values from i on, separately for each half of the digits. */
 struct sums {
     float a[2][PARTS_MAX], b[2][PARTS_MAX];
 };
@@ -154,7 +153,7 @@ static void add_halves(const struct block *block, int i, int shift, struct sums 
 {
     const struct tnd_grid *grid = block->grid;
     for (int h = 0; h < 2; h++) {
-        int n = 1; /* sums of the digits so far, the first one's running fastest */
+        int n = 1; /* number of sums so far, the first digit running fastest */
         sums->a[h][0] = 0;
         sums->b[h][0] = 0;
         for (int j = 0; j < grid->width / 2; j++, n *= grid->base) {
@@ -172,7 +171,7 @@ static void add_halves(const struct block *block, int i, int shift, struct sums 
     }
 }
 
-/* The number of the nearest digits of `width` values over a scale. */
+/* The code of the digits nearest to `width` values at a scale, given as its inverse. */
 static int nearest_digits(const struct block *block, int i, int shift, float inverse)
 {
     const struct tnd_grid *grid = block->grid;
@@ -191,7 +190,7 @@ static int nearest_digits(const struct block *block, int i, int shift, float inv
 struct best {
     int point;
     float a, b;
-    float error; /* but for sum w x^2 */
+    float error; /* without sum w x^2 */
 };
 
 static struct best find_point(const struct block *block, const struct sums *sums, int code,
@@ -216,15 +215,16 @@ static struct best find_point(const struct block *block, const struct sums *sums
     return best;
 }
 
-/* What scales give for a group, or for the part of it that shares a shift. */
+/* For each scale tried: points, shifts and error of a group, or of the part of it that shares a
+ * shift. */
 struct trial {
-    int point[8][LANES]; /* of each `width` values */
-    int shift[4][LANES]; /* of each 8 values */
+    int point[8][LANES]; /* for each `width` values */
+    int shift[4][LANES]; /* for each 8 values */
     float a[LANES], b[LANES];
     float error[LANES];
 };
 
-/* Tries scales for `n` values from i on with one shift; adds to `out` behind its first `done`
+/* Tries scales for `n` values from i on with one shift; stores them in `out` after its first `done`
  * values. */
 static void try_values(const struct block *block, int i, int n, int shift, int done,
                        const float *scales, int n_scales, struct trial *out)
@@ -246,7 +246,8 @@ static void try_values(const struct block *block, int i, int n, int shift, int d
     }
 }
 
-/* Takes a lane of what the other shift gives for the `n` values behind the first `done`. */
+/* Copies one lane of `from`, the result for the other shift, for the `n` values after the first
+ * `done`. */
 static void take_lane(const struct trial *from, int t, int done, int n, int width, struct trial *to)
 {
     for (int k = 0; k < n; k += width) {
@@ -281,7 +282,7 @@ static void try_group(const struct block *block, int i, const float *scales, int
 
 /* ---- a block ---- */
 
-/* The scale of least error for a group; 0 where there is none. */
+/* The scale of least error for a group; 0 if there is none. */
 static float fit_group(const struct block *block, int i)
 {
     const struct kind *kind = block->kind;
@@ -297,7 +298,7 @@ static float fit_group(const struct block *block, int i)
     if (!(top > 0) || isinf(top)) {
         return 0;
     }
-    for (int t = 0; t < LANES; t++) { /* also those that put the top at each of the digits */
+    for (int t = 0; t < LANES; t++) { /* also those that put the top at a digit */
         const float part = t < grid->base - 1
                                ? fabsf((float)grid->magnitudes[t] + shift) / grid_top
                                : kind->first + kind->step * (float)(t - grid->base + 1);
@@ -321,7 +322,7 @@ static int clamp_scale(float value, int top)
     return !(value > 0) ? 0 : value < (float)top ? (int)(value + 0.5f) : top;
 }
 
-/* The odd integer of a group, its points and shifts. */
+/* Chooses the odd integer scale of a group, its points and shifts. */
 static void choose_group(const struct block *block, int g, float wanted, float unit,
                          struct choice *out)
 {
@@ -352,11 +353,11 @@ static void choose_group(const struct block *block, int g, float wanted, float u
     }
 }
 
-/* Squared error at scale d, and the d for which it would be least (0: none). */
+/* Returns the squared error at scale d; *out_best: the d of least error, or 0. */
 static double measure(const struct block *block, const struct choice *choice, float d,
                       double *out_best)
 {
-    const int width = block->grid->width == 8 ? 8 : 4; /* so that the compiler knows bounds */
+    const int width = block->grid->width == 8 ? 8 : 4; /* tells the compiler the bounds of loops */
     double xv = 0;
     double vv = 0;
     double xx = 0;
@@ -375,7 +376,7 @@ static double measure(const struct block *block, const struct choice *choice, fl
     return xx + (double)d * ((double)d * vv - 2 * xv);
 }
 
-/* Signs of 8 values; their magnitudes stay. */
+/* Takes the signs out of 8 values, which become magnitudes. */
 static uint8_t take_signs(struct block *block, int i)
 {
     int signs = 0;
@@ -436,7 +437,7 @@ static void choose(const struct kind *kind, const float *x, const float *importa
     }
 }
 
-/* ---- bytes of blocks ---- */
+/* ---- block layouts ---- */
 
 static void put_16(uint8_t *p, unsigned value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Codecs of the K-quants (Q2_K to Q6_K) in plain C: where each bit of a super-block of 256 values
- * lies. Layouts: ggml-common.h and ggml-quants.c of the ggml project. Scales are chosen in
+ * is stored. Layouts: ggml-common.h and ggml-quants.c of the ggml project. Scales are chosen in
  * quant_fit.c. */
 #include <stddef.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 
 #define SUPER TND_FIT_VALUES
 
-/* Two-bit levels: byte l of each 32 holds values l, l + 32, l + 64 and l + 96 of its half block. */
+/* Two-bit levels: in each 32 bytes, byte l holds values l, l + 32, l + 64 and l + 96 of a half
+ * block. */
 static int two_bits(const uint8_t *qs, int i)
 {
     return qs[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
@@ -23,7 +24,7 @@ static void put_two_bits(uint8_t *qs, int i, int level)
     *byte = (uint8_t)(*byte | (level & 3) << (i % 128 / 32 * 2));
 }
 
-/* Nibbles of Q4_K and Q5_K: byte l of each 32 holds values l and l + 32 of its 64. */
+/* Nibbles of Q4_K and Q5_K: in each 32 bytes, byte l holds values l and l + 32 of 64. */
 static int nibble(const uint8_t *qs, int i)
 {
     return qs[i / 64 * 32 + i % 32] >> (i % 64 / 32 * 4) & 15;
@@ -35,7 +36,7 @@ static void put_nibble(uint8_t *qs, int i, int level)
     *byte = (uint8_t)(*byte | (level & 15) << (i % 64 / 32 * 4));
 }
 
-/* One further bit a value: bit i / 32 of byte i % 32 (Q3_K's hmask, Q5_K's qh). */
+/* One more bit per value: bit i / 32 of byte i % 32 (Q3_K's hmask, Q5_K's qh). */
 static int plane_bit(const uint8_t *plane, int i)
 {
     return plane[i % 32] >> (i / 32) & 1;

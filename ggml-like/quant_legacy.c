@@ -12,7 +12,7 @@
 #define BLOCK 32
 #define HALF  16
 
-/* Truncates and clamps; NaN becomes `low`, so that no conversion is ever undefined. */
+/* Truncates and clamps; NaN becomes `low`, so the conversion is always defined. */
 static int to_level(float value, int low, int high)
 {
     if (!(value > (float)low)) {
@@ -21,13 +21,14 @@ static int to_level(float value, int low, int high)
     return value < (float)high ? (int)value : high;
 }
 
-/* Inverse that is 0 for 0; a denormal may give infinity, which to_level stands. */
+/* 1 / value, but 0 for 0; denormals may give infinity, which to_level clamps. */
 static float inverse(float value)
 {
     return value != 0.0f ? 1.0f / value : 0.0f;
 }
 
-/* The value of largest magnitude, with its sign; the first of equals. +0 for zeros of any sign. */
+/* The value of largest magnitude, with its sign; the first among equals. +0 if all values are
+ * zeros. */
 static float signed_extreme(const float *x)
 {
     float best = 0.0f;
@@ -130,8 +131,8 @@ static void add_fifth_bits(const uint8_t *qh, uint8_t *levels)
     }
 }
 
-/* Levels for value = d * (level - half_range): the extreme value gets level 0. Product and sum are
- * each rounded to single precision, as ggml's reference does. */
+/* Levels for value = d * (level - half_range): the value of largest magnitude gets level 0. Product
+ * and sum are each rounded to single precision, as in ggml's reference. */
 static float quantize_symmetric(const float *x, int half_range, uint8_t *levels)
 {
     float d = signed_extreme(x) / (float)-half_range;

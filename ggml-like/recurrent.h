@@ -18,8 +18,8 @@
 
 #include "ggml-like/array.h"
 
-/** X(NAME, "ONNX's name", alpha, beta, numbers): functions of gates, the numbers that stand where
- *  none are given, and how many of them there are. */
+/** X(NAME, "ONNX's name", alpha, beta, n): activation functions, their default parameters, and how
+ * many parameters they have. */
 #define TND_ACTIVATION_LIST(X)                                                                     \
     X(RELU, "Relu", 0, 0, 0)                                                                       \
     X(TANH, "Tanh", 0, 0, 0)                                                                       \
@@ -44,8 +44,8 @@ struct tnd_activation {
 
 enum tnd_cell { TND_CELL_RNN, TND_CELL_GRU, TND_CELL_LSTM };
 
-/* Gates of a GRU: update, reset, hidden; of an LSTM: input, output, forget, cell. (Members of 4
- * bytes: compared as bytes.) */
+/* Order of gates: GRU: update, reset, hidden; LSTM: input, output, forget, cell. (All members have
+ * 4 bytes, no padding: structs are compared as bytes.) */
 struct tnd_recurrent {
     int cell; /* enum tnd_cell */
     int directions;
@@ -57,7 +57,7 @@ struct tnd_recurrent {
     struct tnd_activation activations[2][3];
 };
 
-enum { TND_RECURRENT_PANEL = 32 }; /* rows of r that are packed together */
+enum { TND_RECURRENT_PANEL = 32 }; /* rows of r per packed panel */
 
 static inline int tnd_cell_gates(int cell)
 {
@@ -79,10 +79,10 @@ static inline int64_t tnd_recurrent_extra(const struct tnd_recurrent *layer,
 /** What a function of a gate makes of a number; nothing is clipped. */
 double tnd_activation_of(const struct tnd_activation *by, double x);
 
-/** The steps of text `i` that count, by operand 4 (NULL: all). */
+/** Length of sequence `i` by operand 4 (NULL: all steps). */
 int64_t tnd_recurrent_length(const struct tnd_view *lengths, int64_t i, int64_t steps);
 
-/** What DynamicQuantizeLinear makes of a value: a grid from `low` to `high`, which hold 0. */
+/** The grid of DynamicQuantizeLinear: from `low` to `high`, with 0 inside. */
 struct tnd_recurrent_grid {
     float scale, zero;
 };
@@ -92,11 +92,10 @@ float tnd_recurrent_round(const struct tnd_recurrent_grid *grid, float x);
 void tnd_recurrent_levels(const struct tnd_recurrent_grid *grid, const float *x, int64_t n,
                           uint8_t *out);
 
-/** r as the operation of tensors has it: {D, G, panels, 32, H}, packed or as it lay. Packed, each
- *  panel of a direction has one stretch of floats a gate: for each of the H values of the state the
- *  weights of 32 rows. */
+/** r as an operand {D, G, panels, 32, H}, packed or as it is. Packed, each panel of a direction
+ * has one run of floats per gate: for each of the H values of the state, the weights of 32 rows. */
 struct tnd_view tnd_recurrent_panels(const struct tnd_view *r, int64_t gates, bool is_packed);
-/** Packs one panel of all gates; rows beyond the last one become 0. */
+/** Packs one panel of all gates; missing rows become 0. */
 void tnd_recurrent_pack(const struct tnd_view *panels, int64_t hidden, int64_t direction,
                         int64_t panel, float *out);
 /** r of is_8_bit as the operation of tensors has it: for each panel of a direction and each of its

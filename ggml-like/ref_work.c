@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reference of the operations of nets: plain kernels of net_*.c through views, sums in double
- * precision, programs step by step. It knows a work's description alone, and nothing of how
- * backends go about it. */
+ * Reference of the operations of nets: plain kernels of net_*.c on views, sums in double precision,
+ * programs step by step. It only knows the description of the work, not how backends compute it. */
 #include <math.h>
 #include <string.h>
 
@@ -15,8 +14,7 @@ typedef enum tandem_status work_fn(const struct tnd_work *work, struct tandem_te
 
 /* ---- by the kernel of the operation ---- */
 
-/* The kernel writes the dimensions in their order: where the result has another one, it is copied
- * there. */
+/* The kernel writes dimensions in order; a result with another layout is copied to it. */
 static enum tandem_status by_kernel(const struct tnd_work *work, struct tandem_tensor *node,
                                     struct tandem_error *error)
 {
@@ -60,13 +58,13 @@ static enum tandem_status by_kernel(const struct tnd_work *work, struct tandem_t
 
 /* ---- programs ---- */
 
-/* Where the values of an operand of a program are, and how far apart. */
+/* Address and stride of a program's operand. */
 struct strip_operand {
     const void *from;
     int64_t stride;
 };
 
-/* `n` values, at most TND_LANES, of the result. */
+/* Computes `n` result values, at most TND_LANES. */
 static void run_strip(const struct tnd_fuse *fuse, const struct strip_operand *in, int n, void *out)
 {
     union tnd_values registers[TND_FUSE_REGISTERS];
@@ -124,7 +122,7 @@ static enum tandem_status ref_program(const struct tnd_work *work, struct tandem
     return TANDEM_OK;
 }
 
-/* A value (row, column) of the result on its way through the epilogue, if there is one. */
+/* Applies the epilogue, if there is one, to result value (row, column). */
 static float finish(const struct tnd_epilogue *epilogue, const struct tandem_tensor *node,
                     int64_t row, int64_t column, float value)
 {
@@ -157,7 +155,7 @@ static enum tandem_status ref_table(const struct tnd_work *work, struct tandem_t
 
 /* ---- convolutions, channels last ---- */
 
-/* The values that tap `tap` sees of place `pixel` of the result; NULL: it lies in the padding. */
+/* The values that tap `tap` reads for output position `pixel`; NULL: in the padding. */
 static const float *seen(const struct tnd_conv *conv, const float *x, int64_t pixel, int64_t tap)
 {
     int64_t at[TANDEM_NET_MAX_WINDOW];
@@ -175,7 +173,7 @@ static const float *seen(const struct tnd_conv *conv, const float *x, int64_t pi
     return is_inside ? x + pixel * conv->all_channels : NULL;
 }
 
-/* The weight of a filter by the place of a tap's value among all of them. */
+/* A filter's weight; `at`: its index among the filter's weights, tap by tap. */
 static float packed_weight(const struct tnd_conv *conv, int64_t filter, int64_t at)
 {
     const bool is_depthwise = tnd_conv_is_depthwise(conv);
@@ -190,7 +188,7 @@ static float packed_weight(const struct tnd_conv *conv, int64_t filter, int64_t 
                         in_group % TND_CONV_PANEL];
 }
 
-/* `plain` (NULL: packed): filters {M, C, taps}. */
+/* `plain`: filters {M, C, taps}; NULL: weights are packed. */
 static void sum_windows(const struct tnd_conv *conv, struct tandem_tensor *node, const float *x,
                         const float *plain)
 {
@@ -230,7 +228,7 @@ static enum tandem_status ref_winograd(const struct tnd_work *work, struct tande
     return TANDEM_OK;
 }
 
-/* B' d B of each tile and channel; B': 1 0 -1 0, 0 1 1 0, 0 -1 1 0, 0 1 0 -1. */
+/* B' d B for each tile and channel; B': 1 0 -1 0, 0 1 1 0, 0 -1 1 0, 0 1 0 -1. */
 static enum tandem_status ref_winograd_in(const struct tnd_work *work, struct tandem_tensor *node,
                                           struct tandem_error *error)
 {

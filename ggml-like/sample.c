@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Choosing one of n values on the CPU in O(n): counting by digits of the keys finds the last one
- * that is kept, without sorting, since values with equal keys have equal weights. */
+ * Choosing one of n values on the CPU in O(n) without sorting: counting keys by digits finds the
+ * last one that is kept, since values with equal keys have equal weights. */
 #include "ggml-like/tnd_sample.h"
 
 #include <math.h>
@@ -51,7 +51,7 @@ uint32_t tnd_sample_key(uint32_t bits)
     return bits >> 31 == 0 ? bits | 0x80000000u : bits == 0x80000000u ? bits : ~bits;
 }
 
-/* The value of a key. Devices may take subnormal numbers for 0, so all do. */
+/* The value of a key. Subnormal numbers count as 0 everywhere, because some devices flush them. */
 static float value_of(uint32_t key)
 {
     uint32_t bits = key >> 31 != 0 ? key & 0x7fffffffu : ~key;
@@ -67,7 +67,7 @@ static uint32_t high(uint32_t a, uint32_t b)
     return (uint32_t)((uint64_t)a * b >> 32);
 }
 
-/* 2^31 2^-x for x = f / 2^32, to 2 units: 1 - x p(x) */
+/* 2^31 2^-x for x = f / 2^32, to within 2 units: 1 - x p(x) */
 static uint32_t power(uint32_t f)
 {
     static const uint32_t coefficients[] = TND_SAMPLE_POWER;
@@ -84,13 +84,13 @@ uint32_t tnd_sample_weight(const struct tandem_sample_settings *settings, uint32
     if (key == largest) {
         return TANDEM_SAMPLE_ONE;
     }
-    /* rounded to nearest by every CPU and device; subnormal differences are exact */
+    /* rounded to nearest on every CPU and device; subnormal differences are exact */
     const uint32_t distance = bits_of(value_of(largest) - value_of(key));
     const uint32_t biased = distance >> 23;
     if (biased == 0) {
         return TANDEM_SAMPLE_ONE;
     }
-    /* x = distance * scale in 1/2^32; from 32 on nothing is left */
+    /* x = distance * scale, in units of 1/2^32; from x = 32 on the weight is 0 */
     const int32_t shift = 118 - (int32_t)biased - tnd_sample_exponent(settings);
     const uint64_t product = (uint64_t)((distance & 0x7fffffu) | 0x800000u) * settings->scale;
     if (biased == 255 || shift < 0) {
@@ -112,8 +112,8 @@ static inline bool may(const bool *mask, const uint32_t *bits, int64_t i)
     return mask != NULL ? mask[i] : bits == NULL || (bits[i / 32] >> (i % 32) & 1) != 0;
 }
 
-/* Few numbers lead: a branch that is predicted costs a third of what a chain of conditional moves
- * does. */
+/* Updates of the maximum are rare: a well-predicted branch costs a third of a chain of conditional
+ * moves. */
 static int64_t likeliest(const float *logits, int64_t n, const bool *mask, const uint32_t *bits)
 {
     int64_t best = -1;
@@ -129,8 +129,8 @@ static int64_t likeliest(const float *logits, int64_t n, const bool *mask, const
 
 enum { BLOCK = 256 };
 
-/* Keys of up to BLOCK values, and what they weigh; without settings 1 each. Values that are larger
- * than the largest, which are masked, weigh nothing. */
+/* Keys and weights of up to BLOCK values; without settings each weight is 1. Values above the
+ * largest one are masked and weigh nothing. */
 static void weigh(const struct tandem_sample_settings *settings, uint32_t largest,
                   const float *logits, int64_t n, uint32_t *keys, uint32_t *weights)
 {
@@ -173,15 +173,15 @@ static int64_t fill(const struct tandem_sample_settings *settings, const float *
     return n_kept;
 }
 
-/* ---- what is kept ---- */
+/* ---- which candidates are kept ---- */
 
-/* What stands above a digit. */
+/* Count and weight of the candidates above a digit. */
 struct above {
     uint64_t count, sum;
 };
 
-/* Counts candidates by digits, and finds the one that has the border: with what stands above it,
- * there are fewer than k, and they weigh less than `mass`. */
+/* Counts candidates by digit and finds the digit of the last one that is kept: candidates with
+ * higher digits, together with `above`, are fewer than k and weigh less than `mass`. */
 static uint32_t find_digit(const struct tnd_sample_candidate *c, int64_t n, int shift, int n_bits,
                            uint64_t k, uint64_t mass, struct tnd_sample_memory *memory,
                            struct above *above)
@@ -205,8 +205,8 @@ static uint32_t find_digit(const struct tnd_sample_candidate *c, int64_t n, int 
     return digit;
 }
 
-/* Keeps the first ones of n candidates: k of them, or as many as weigh `mass`. There are at least
- * k, and they weigh at least as much. Returns how many it keeps. */
+/* Keeps the first k of n candidates, or as many as are needed to weigh `mass`. There are at least
+ * k, and they weigh at least that much. Returns how many are kept. */
 static int64_t cut(int64_t n, uint64_t k, uint64_t mass, struct tnd_sample_memory *memory)
 {
     static const struct {
@@ -230,7 +230,7 @@ static int64_t cut(int64_t n, uint64_t k, uint64_t mass, struct tnd_sample_memor
         m = n_left;
     }
     TND_ASSERT(m > 0);
-    const uint64_t weight = from[0].weight; /* of all with this key */
+    const uint64_t weight = from[0].weight; /* the same for all with this key */
     uint64_t left = k - above.count;
     if (mass != UINT64_MAX) {
         left = (mass - above.sum + weight - 1) / weight;
@@ -265,8 +265,8 @@ static uint64_t part(uint64_t a, uint64_t b, bool is_up)
 }
 
 /* Keeps those of m candidates of positive weight that the settings `share` (top-p) and `least`
- * (min-p) leave. `sum`: the weight of all candidates, also of those that are not in the list; 0:
- * the list has all. */
+ * (min-p) allow. `sum`: the weight of all candidates, including those that are not in the list; 0:
+ * all are in the list. */
 static int64_t keep_weighed(const struct tandem_sample_settings *settings, int64_t m, uint64_t sum,
                             struct tnd_sample_memory *memory)
 {
@@ -286,7 +286,7 @@ static int64_t keep_weighed(const struct tandem_sample_settings *settings, int64
     return n_kept;
 }
 
-/* Leaves candidates that are kept, in the order of the row; returns how many. */
+/* Reduces the candidates to those that are kept, in the order of the row; returns how many. */
 static int64_t keep(const struct tandem_sample_settings *settings, const float *logits, int64_t n,
                     const bool *mask, const uint32_t *bits, struct tnd_sample_memory *memory)
 {
@@ -302,7 +302,7 @@ static int64_t keep(const struct tandem_sample_settings *settings, const float *
     const uint32_t largest = tnd_sample_key(bits_of(logits[best]));
     const bool counts_first = settings->k > 0 && (int64_t)settings->k < n;
     int64_t m = fill(counts_first ? NULL : settings, logits, n, mask, bits, largest, c);
-    if (counts_first) { /* those that weigh nothing are the last ones */
+    if (counts_first) { /* candidates without weight are the last ones */
         m = (int64_t)settings->k < m ? cut(m, settings->k, UINT64_MAX, memory) : m;
         for (int64_t i = 0; i < m; i++) {
             c[i].weight = tnd_sample_weight(settings, largest, c[i].key);
@@ -325,7 +325,7 @@ static struct tandem_sample_choice draw(uint64_t random, const struct tnd_sample
     return (struct tandem_sample_choice){0, 0, 0};
 }
 
-/* ---- rows of which each part tells its first values ---- */
+/* ---- rows whose parts send their first values ---- */
 
 int64_t tandem_sample_first(const float *logits, int64_t n, int64_t k, void *memory,
                             struct tandem_sample_first *out, bool *out_is_all)
@@ -374,8 +374,9 @@ static bool is_before(const struct tnd_sample_candidate *a, const struct tnd_sam
     return a->key != b->key ? a->key > b->key : a->index < b->index;
 }
 
-/* Fills candidates, in the order of the row; returns how many. All values up to `out_limit` are
- * among them: the first one of the last ones that parts tell which do not tell all. */
+/* Collects candidates from the parts, in the order of the row; returns how many. They include every
+ * value up to `out_limit`: of the last values of those parts that did not send everything, the
+ * first in order. */
 static int64_t join(const struct tandem_sample_part *parts, int n_parts,
                     struct tnd_sample_candidate *c, struct tnd_sample_candidate *out_limit)
 {
@@ -388,15 +389,15 @@ static int64_t join(const struct tandem_sample_part *parts, int n_parts,
             c[m] = (struct tnd_sample_candidate){tnd_sample_key(bits_of(first->logit)), 0,
                                                  first->index};
             last = is_before(&last, &c[m]) ? c[m] : last;
-            m += c[m].key != 0; /* (what others tell may be anything) */
+            m += c[m].key != 0; /* (received values can be anything) */
         }
         *out_limit = !parts[p].is_all && is_before(&last, out_limit) ? last : *out_limit;
     }
     return m;
 }
 
-/* Weighs m candidates and leaves those that weigh something; `out_known` is what those weigh that
- * are not behind `limit`. */
+/* Computes the weights of m candidates and removes those without weight; `out_known`: the total
+ * weight of the candidates up to `limit`. */
 static int64_t weigh_all(const struct tandem_sample_settings *settings, uint32_t largest, int64_t m,
                          const struct tnd_sample_candidate *limit, struct tnd_sample_candidate *c,
                          uint64_t *out_known)
@@ -412,17 +413,17 @@ static int64_t weigh_all(const struct tandem_sample_settings *settings, uint32_t
     return n;
 }
 
-/* Whether what is kept is among those that parts tell. */
+/* Whether the parts have sent every candidate that is kept. */
 static bool is_certain(const struct tandem_sample_settings *settings, uint32_t largest,
                        const struct tnd_sample_candidate *limit, uint64_t known, uint64_t sum)
 {
-    if (limit->key == 0 || settings->k > 0) { /* all are there; the first k are */
+    if (limit->key == 0 || settings->k > 0) { /* the list is complete, or the first k are enough */
         return true;
     }
     if (settings->share > 0) {
         return known >= part(sum, settings->share, true);
     }
-    /* (a value that is less may weigh more, by what weights are off) */
+    /* a smaller value may weigh more, by the error of weights */
     return tnd_sample_weight(settings, largest, limit->key) + TND_SAMPLE_OFF < settings->least;
 }
 
@@ -471,7 +472,7 @@ bool tandem_sample_parts(const struct tandem_sample_settings *settings,
     return true;
 }
 
-/* ---- for others ---- */
+/* ---- internal interface ---- */
 
 size_t tandem_sample_memory(int64_t n)
 {

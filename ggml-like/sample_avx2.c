@@ -7,13 +7,13 @@
 
 #define ALL(value) _mm256_set1_epi32((int)(value))
 
-/* f p / 2^32 of the even ones of 8 integers */
+/* f p / 2^32 of the even-numbered ones of 8 integers */
 static inline __m256i high(__m256i f, __m256i p)
 {
     return _mm256_srli_epi64(_mm256_mul_epu32(f, p), 32);
 }
 
-/* 2^31 2^-x of the even ones of 8 integers x in 1/2^32 */
+/* 2^31 2^-x of the even-numbered ones of 8 integers x, in units of 1/2^32 */
 static inline __m256i power(__m256i f)
 {
     static const uint32_t coefficients[] = TND_SAMPLE_POWER;
@@ -40,7 +40,7 @@ static inline __m256i choose(__m256i mask, __m256i yes, __m256i no)
     return _mm256_blendv_epi8(no, yes, mask);
 }
 
-/* Keys without a chance are 0. */
+/* Keys of values that cannot be chosen are 0. */
 static inline __m256i keys_of(__m256i bits)
 {
     const __m256i sign = ALL(0x80000000u);
@@ -80,7 +80,7 @@ static inline __m256i weights_of(__m256i bits, __m256i key, float largest, uint3
     weight = _mm256_andnot_si256(none, weight);
     weight = choose(_mm256_or_si256(equal(biased, zero), equal(key, ALL(largest_key))),
                     ALL(TANDEM_SAMPLE_ONE), weight);
-    /* without a chance, or larger than the largest that may be chosen */
+    /* cannot be chosen, or above the largest that can */
     const __m256i has_chance =
         _mm256_andnot_si256(equal(key, zero), equal(_mm256_min_epu32(key, ALL(largest_key)), key));
     return _mm256_and_si256(has_chance, weight);

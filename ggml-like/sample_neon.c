@@ -13,7 +13,7 @@ static inline uint32x4_t high(uint32x4_t f, uint32x4_t p)
                       vreinterpretq_u32_u64(vmull_high_u32(f, p)));
 }
 
-/* 2^31 2^-x of x in 1/2^32 */
+/* 2^31 2^-x of x, in units of 1/2^32 */
 static inline uint32x4_t power(uint32x4_t f)
 {
     static const uint32_t coefficients[] = TND_SAMPLE_POWER;
@@ -25,7 +25,7 @@ static inline uint32x4_t power(uint32x4_t f)
     return vsubq_u32(vdupq_n_u32(TANDEM_SAMPLE_ONE), p);
 }
 
-/* Keys without a chance are 0. */
+/* Keys of values that cannot be chosen are 0. */
 static inline uint32x4_t keys_of(uint32x4_t bits)
 {
     const uint32x4_t sign = vdupq_n_u32(0x80000000u);
@@ -49,7 +49,7 @@ static inline uint32x4_t weights_of(uint32x4_t bits, uint32x4_t key, float large
         vorrq_u32(vandq_u32(distance, vdupq_n_u32(0x7fffff)), vdupq_n_u32(0x800000));
     const int32x4_t shift =
         vsubq_s32(vdupq_n_s32(118 - tnd_sample_exponent(settings)), vreinterpretq_s32_u32(biased));
-    /* to the left by a negative number; products have 56 bits */
+    /* shifts left by a negative number; products have 56 bits */
     const int32x4_t left = vnegq_s32(vminq_s32(shift, vdupq_n_s32(63)));
     const uint32x4_t scale = vdupq_n_u32(settings->scale);
     const uint64x2_t low_lanes = vshlq_u64(vmull_u32(vget_low_u32(fraction), vget_low_u32(scale)),
@@ -67,7 +67,7 @@ static inline uint32x4_t weights_of(uint32x4_t bits, uint32x4_t key, float large
     const uint32x4_t is_one =
         vorrq_u32(vceqq_u32(biased, zero), vceqq_u32(key, vdupq_n_u32(largest_key)));
     weight = vbslq_u32(is_one, vdupq_n_u32(TANDEM_SAMPLE_ONE), weight);
-    /* without a chance, or larger than the largest that may be chosen */
+    /* cannot be chosen, or above the largest that can */
     return vandq_u32(weight,
                      vandq_u32(vtstq_u32(key, key), vcleq_u32(key, vdupq_n_u32(largest_key))));
 }

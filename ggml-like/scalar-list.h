@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Functions of floating-point numbers: the reference computes them, and printed kernels hold them
- * as text. `suffix` is f for float and nothing for double. */
+ * Formulas of floating-point functions: the reference computes them, and generated kernels contain
+ * them as text. `suffix` is f for float and empty for double. */
 #ifndef TND_SCALAR_LIST_H
 #define TND_SCALAR_LIST_H
 
-/* constants of gelu in both widths (by suffix) */
+/* constants of gelu as double and float */
 #define SQRT1_2    0.70710678118654752440
 #define SQRT1_2f   0.70710678118654752440f
 #define SQRT_2_PI  0.79788456080286535588
@@ -47,8 +47,8 @@
     X(TANDEM_UNARY_HARD_SWISH,                                                                     \
       v *((v + 3 > 0 ? v + 3 < 6 ? v + 3 : 6 : 0) * 0.16666666666666666667##suffix))
 
-/** X(kind, function of `a` and `b`). A power that passes may replace has the bits of what they put
- *  there. */
+/** X(kind, function of `a` and `b`). POW must have the bits of the operations that passes replace
+ * it by. */
 #define TND_BINARY_FLOAT_LIST(X, suffix)                                                           \
     X(TANDEM_BINARY_ADD, a + b)                                                                    \
     X(TANDEM_BINARY_SUB, a - b)                                                                    \

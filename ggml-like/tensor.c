@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Contexts, tensors and what can be asked of a tensor. Knows no operation; the op_*.c files build
- * on tensor_internal.h. */
+ * Contexts, tensors and their accessors. Knows no operation; the op_*.c files build on
+ * tensor_internal.h. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdatomic.h>
@@ -18,7 +18,7 @@
 uint64_t tnd_new_serial(void)
 {
     static _Atomic uint64_t last;
-    /* relaxed: only that no number comes twice counts. */
+    /* relaxed: only uniqueness of the numbers matters */
     return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
@@ -150,14 +150,15 @@ bool tnd_layout_dense(enum tandem_type type, const int64_t ne[TANDEM_MAX_DIMS],
     size_t stride = tandem_type_block_bytes(type);
     bool is_empty = false;
     for (int i = 0; i < TANDEM_MAX_DIMS; i++) {
-        /* extents of 0 count as 1 here, so that the strides of an empty tensor are sound too */
+        /* extents of 0 count as 1 here, so that strides of empty tensors are valid, too */
         size_t extent = ne[i] > 0 ? (size_t)ne[i] : 1;
         is_empty = is_empty || ne[i] == 0;
         nb[i] = stride;
         if (i == 0) {
             extent = (extent + (size_t)block_values - 1) / (size_t)block_values;
         }
-        /* a quarter: Q2_K keeps 256 values in 84 bytes, and the count of values must fit as well */
+        /* a quarter, because Q2_K stores 256 values in 84 bytes and the number of values must fit,
+         * too */
         if (!tnd_mul_size(stride, extent, &stride) || stride > PTRDIFF_MAX / 4) {
             return false;
         }
@@ -222,7 +223,7 @@ bool tnd_build_extents(tandem_context *context, const char *what, enum tandem_ty
 
 /* ---- making tensors ---- */
 
-/* A tensor without memory, operands and place in the list of pending tensors. */
+/* A tensor without memory and operands that is not in the list of pending tensors. */
 static struct tandem_tensor *tensor_take(tandem_context *context, enum tandem_op op,
                                          enum tandem_type type, const int64_t *ne, const size_t *nb)
 {
@@ -251,7 +252,7 @@ bool tnd_tensor_take_buffer(struct tandem_tensor *root)
     return root->buffer != NULL;
 }
 
-/* Puts a tensor at the head of the context's list, which is the order that graphs run in. */
+/* Puts a tensor at the head of the context's list; graphs run in the order of this list. */
 static void tensor_set_pending(struct tandem_tensor *tensor)
 {
     tandem_context *context = tensor->context;
@@ -307,7 +308,7 @@ tandem_tensor *tandem_tensor_borrow_const(tandem_context *context, enum tandem_t
                                           int n_dims, const int64_t *ne, const void *data,
                                           size_t bytes)
 {
-    /* Nothing writes to it: cpy and tandem_tensor_set refuse a tensor with this flag. */
+    /* cpy and tandem_tensor_set refuse tensors with this flag, so nothing is written to `data` */
     tandem_tensor *tensor = tandem_tensor_borrow(context, type, n_dims, ne, (void *)data, bytes);
     if (tensor != NULL) {
         tensor->flags |= TND_TENSOR_READ_ONLY | TND_TENSOR_CONSTANT;
@@ -386,7 +387,7 @@ struct tandem_tensor *tnd_build_view(tandem_context *context, enum tandem_op op,
     return view;
 }
 
-/* ---- what every builder asks of an operand ---- */
+/* ---- checks of operands that all builders share ---- */
 
 bool tnd_tensor_has_values(const tandem_tensor *tensor)
 {
@@ -440,7 +441,7 @@ bool tnd_build_ready_f32(tandem_context *context, enum tandem_op op, const char 
     return true;
 }
 
-/* ---- looking at tensors ---- */
+/* ---- accessors ---- */
 
 tandem_tensor *tandem_tensor_set_name(tandem_tensor *tensor, const char *name)
 {
@@ -505,7 +506,7 @@ void *tandem_tensor_data(const tandem_tensor *tensor)
         return NULL;
     }
     if (tensor->data == NULL && tensor->root->data != NULL) {
-        /* a view that no graph reaches, of a result that has memory meanwhile */
+        /* a view that no graph reaches, of a result that got memory after the view was built */
         return (char *)tensor->root->data + tensor->root_offset;
     }
     return tensor->data;
@@ -513,7 +514,7 @@ void *tandem_tensor_data(const tandem_tensor *tensor)
 
 int64_t tandem_tensor_elements(const tandem_tensor *tensor)
 {
-    /* cannot overflow: tnd_layout_dense was asked when the tensor was made */
+    /* cannot overflow: tnd_layout_dense has checked it when the tensor was built */
     return tensor == NULL ? 0 : tensor->ne[0] * tensor->ne[1] * tensor->ne[2] * tensor->ne[3];
 }
 
@@ -522,7 +523,7 @@ size_t tandem_tensor_bytes(const tandem_tensor *tensor)
     if (tensor == NULL || tensor->ne[0] == 0) {
         return 0;
     }
-    /* Nothing overflows: the builder of the tensor has checked its layout. */
+    /* cannot overflow: the tensor's builder has checked the layout */
     size_t bytes = tandem_type_block_bytes(tensor->type);
     bytes += (size_t)((tensor->ne[0] - 1) / tandem_type_block_values(tensor->type)) * tensor->nb[0];
     for (int i = 1; i < TANDEM_MAX_DIMS; i++) {
@@ -544,7 +545,8 @@ bool tandem_tensor_is_contiguous(const tandem_tensor *tensor)
     /* the stride of an extent of one block or row is never used */
     bool is_dense = tensor->ne[0] <= values || tensor->nb[0] == dense;
     bool is_empty = tensor->ne[0] == 0;
-    /* asked for every node of every run, mostly of types without blocks: no division for these */
+    /* called for every node of every run, mostly with types without blocks, which need no
+     * division */
     dense *= (size_t)(values == 1 ? tensor->ne[0] : tensor->ne[0] / values);
     for (int i = 1; i < TANDEM_MAX_DIMS; i++) {
         is_empty = is_empty || tensor->ne[i] == 0;

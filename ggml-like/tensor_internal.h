@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the files of this room share: the context behind the public handle and the few steps that
- * every builder takes. Not for other rooms, which use tnd_tensor.h. */
+ * Shared by the files of this room: the context behind the public handle, and the steps that all
+ * builders take. Other rooms use tnd_tensor.h. */
 #ifndef TND_TENSOR_INTERNAL_H
 #define TND_TENSOR_INTERNAL_H
 
@@ -10,11 +10,11 @@
 struct tandem_context {
     struct tnd_arena arena;
     struct tandem_tensor *last_pending; /* head of the list by tandem_tensor.previous */
-    int64_t n_pending;                  /* pending tensors ever built: the next sequence number */
+    int64_t n_pending;                  /* pending tensors built so far: the next sequence number */
     struct tandem_error error;          /* first error; status TANDEM_OK: none */
     uint64_t serial;                    /* tnd_context_serial */
     struct tnd_handle *handles;         /* of all buffers; see buffer.h */
-    int32_t chain;                      /* of what is built next */
+    int32_t chain;                      /* of tensors built from now on */
 };
 
 /** Room for a shape as text: four 64-bit numbers, braces and commas. */
@@ -22,45 +22,44 @@ struct tandem_context {
 /** "{64, 512}" without trailing extents of 1. Returns `text`. */
 const char *tnd_shape_text(const int64_t *ne, char text[TND_SHAPE_TEXT_BYTES]);
 
-/** Records an error unless the context has one already. Returns NULL, so that builders can return
- *  it. */
+/** Records an error unless the context has one already. Returns NULL, for builders to return. */
 struct tandem_tensor *tnd_build_fail(tandem_context *context, enum tandem_status status,
                                      const char *where, int64_t got, int64_t limit,
                                      const char *format, ...) __attribute__((format(printf, 6, 7)));
 
-/** `bytes` of the context's memory, aligned and zeroed; records MEMORY and returns NULL. */
+/** Allocates `bytes` from the context, aligned and zeroed; without memory it records MEMORY and
+ * returns NULL. */
 void *tnd_context_take(tandem_context *context, size_t bytes, size_t alignment);
 
-/** Gives a root the object of its memory; records MEMORY and returns false without. */
+/** Creates the buffer of a root; without memory it records MEMORY and returns false. */
 bool tnd_tensor_take_buffer(struct tandem_tensor *root);
 
-/** Whether a builder may go on: a context without error and an operand that may be used in it.
- *  `role` is the operand's name in messages. */
+/** Whether a builder may go on: the context has no error, and the operand can be used in it.
+ * `role` is the operand's name in messages. */
 bool tnd_build_ready(tandem_context *context, enum tandem_op op, const char *role,
                      const tandem_tensor *operand);
 /** tnd_build_ready, and the operand is F32 with dense rows. */
 bool tnd_build_ready_f32(tandem_context *context, enum tandem_op op, const char *role,
                          const tandem_tensor *operand);
-/** tnd_build_ready, and `w` may stand as weights: any type but I32, rows dense. */
+/** tnd_build_ready, and `w` can be used as weights: any type but I32, rows dense. */
 bool tnd_build_ready_weights(tandem_context *context, enum tandem_op op, const tandem_tensor *w);
 
-/** Whether the tensor has values already: it is no result, or an output of a finished graph. */
+/** Whether the tensor has values already: it is not computed, or an output of a finished graph. */
 bool tnd_tensor_has_values(const tandem_tensor *tensor);
 
-/** Fills `ne` with the extents given and ones behind them. Records ARGUMENT or SHAPE. */
+/** Fills `ne` with the given extents, then ones. Records ARGUMENT or SHAPE. */
 bool tnd_build_extents(tandem_context *context, const char *what, enum tandem_type type, int n_dims,
                        const int64_t *given, int64_t ne[TANDEM_MAX_DIMS]);
 
-/** Dense strides of a shape and the bytes that it takes; false when they do not fit into integers.
- *  */
+/** Dense strides of a shape and the bytes that it takes; false on overflow. */
 bool tnd_layout_dense(enum tandem_type type, const int64_t ne[TANDEM_MAX_DIMS],
                       size_t nb[TANDEM_MAX_DIMS], size_t *out_bytes);
 
-/** Bytes from the first to behind the last value; false when they do not fit into integers. */
+/** Bytes from the first to the end of the last value; false on overflow. */
 bool tnd_layout_bytes(enum tandem_type type, const int64_t ne[TANDEM_MAX_DIMS],
                       const size_t nb[TANDEM_MAX_DIMS], size_t *out_bytes);
 
-/** A number that never comes twice in a process; not 0. */
+/** A number that is unique in the process; not 0. */
 uint64_t tnd_new_serial(void);
 
 /** A new dense result of an operation, without memory. `src1` may be NULL. */

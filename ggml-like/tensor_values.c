@@ -7,7 +7,7 @@
 #include "base/tnd_status.h"
 #include "ggml-like/tensor_internal.h"
 
-/* Checks a range and completes it: TANDEM_ALL becomes the count of values behind `first`. */
+/* Checks a range and resolves TANDEM_ALL to the number of values from `first` on. */
 static enum tandem_status check_range(const tandem_tensor *tensor, int64_t first, int64_t *io_n,
                                       const void *values, struct tandem_error *error)
 {
@@ -39,8 +39,8 @@ static enum tandem_status check_range(const tandem_tensor *tensor, int64_t first
     return TANDEM_OK;
 }
 
-/* Address of the value `at` (in the order of ne, a block's first), and in `out_run` how many values
- * follow it without a gap. */
+/* Address of value `at` in the order of ne (with blocks: the first of a block); `out_run`: how many
+ * values follow it without a gap. */
 static char *locate(const tandem_tensor *tensor, int64_t at, int64_t *out_run)
 {
     const size_t block_bytes = tandem_type_block_bytes(tensor->type);
@@ -57,7 +57,7 @@ static char *locate(const tandem_tensor *tensor, int64_t at, int64_t *out_run)
     return (char *)tandem_tensor_data(tensor) + offset;
 }
 
-/* One of `source` (into the tensor) and `target` (out of it) is not NULL. */
+/* Either `source` (copy into the tensor) or `target` (copy out of it) is not NULL. */
 static void copy(const tandem_tensor *tensor, int64_t first, int64_t n, const char *source,
                  char *target)
 {

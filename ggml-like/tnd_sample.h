@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Inside of tandem/sample.h, for the files that choose on the CPU and for tests. The kernels of
- * devices are in backends/opencl/kernels/ops_sample.cl. */
+ * Internals of tandem/sample.h, for the files that choose on the CPU and for tests. Device kernels
+ * are in backends/opencl/kernels/ops_sample.cl. */
 #ifndef TND_SAMPLE_H
 #define TND_SAMPLE_H
 
@@ -11,7 +11,7 @@ struct tnd_sample_candidate {
     int32_t index;
 };
 
-/** Keys are looked at from their highest digit on: 12, 10 and 10 bits. */
+/** Keys are processed digit by digit, the highest first: 12, 10 and 10 bits. */
 enum { TND_SAMPLE_DIGIT_BITS = 12, TND_SAMPLE_DIGITS = 1 << TND_SAMPLE_DIGIT_BITS };
 
 /** Working memory; no initial contents. */
@@ -21,23 +21,22 @@ struct tnd_sample_memory {
     struct tnd_sample_candidate candidates[]; /* {2 n}: kept ones, and spare room */
 };
 
-/** Units by which two weights may be off, together, from what the formula gives. */
+/** By how many units the difference of two weights may be off from the formula. */
 enum { TND_SAMPLE_OFF = 8 };
 
-/** Order of a value by its bits; 0: it has no chance. */
+/** Sort key of a value, given its bits; 0: it cannot be chosen. */
 uint32_t tnd_sample_key(uint32_t bits);
 
-/** Weight of a value with this key, which has a chance; that of the largest is `largest`. */
+/** Weight of a value by its key, which is not 0; `largest`: the key of the largest value. */
 uint32_t tnd_sample_weight(const struct tandem_sample_settings *settings, uint32_t largest,
                            uint32_t key);
 
-/** As tandem_sample_row; the mask may be bits instead, and does not count where it leaves nothing.
- */
+/** As tandem_sample_row; the mask may be given as bits, and is ignored if it leaves nothing. */
 void tnd_sample_row(const struct tandem_sample_settings *settings, const float *logits, int64_t n,
                     const uint32_t *bits, struct tnd_sample_memory *memory,
                     struct tandem_sample_choice *out);
 
-/** Row m of the settings of a node, with the steps that count. */
+/** Row m of a node's settings, with the steps that the node enables. */
 struct tandem_sample_settings tnd_sample_settings_of(const tandem_tensor *node, int64_t m);
 
 #endif

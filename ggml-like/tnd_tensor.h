@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Inside of a tensor and of a graph, for the rooms that compute (backends, sched, tune). Internal
+ * Internals of tensors and graphs, for the rooms that compute (backends, sched, tune): the internal
  * twin of tandem/tensor.h and tandem/graph.h. Everything here is set while the graph is built and
  * read-only while it computes, except `data` of intermediate results, which tnd_graph_bind sets. */
 #ifndef TND_TENSOR_H
@@ -8,7 +8,7 @@
 #include "ggml-like/buffer.h"
 #include "tandem/graph.h"
 
-/** Parameters of an operation; which member counts follows from `op`. */
+/** Parameters of an operation; `op` says which member is valid. */
 union tnd_op_params {
     float factor; /* SCALE */
     struct {
@@ -21,17 +21,17 @@ union tnd_op_params {
     float soft_max_scale; /* SOFT_MAX */
     struct {
         enum tandem_rope_pairs pairs;
-        int64_t n_rot; /* never 0 here */
+        int64_t n_rot; /* resolved: never 0 */
         float freq_base;
         float freq_scale;
     } rope; /* ROPE: defaults already filled in */
     struct {
         float scale;
         float cap;                             /* of scores; 0: none */
-        bool has_sinks;                        /* the last operand */
+        bool has_sinks;                        /* they are the last operand */
         int64_t window;                        /* of an I32 mask; INT64_MAX: no bound */
     } attention;                               /* ATTENTION */
-    const struct tnd_conv_int8 *conv_int8;     /* CONV_INT8, PRODUCT_INT8: of the context */
+    const struct tnd_conv_int8 *conv_int8;     /* CONV_INT8, PRODUCT_INT8; in the context */
     const struct tnd_binary_int8 *binary_int8; /* BINARY_INT8: likewise */
     struct {
         tandem_custom_fn fn;
@@ -69,8 +69,8 @@ struct tandem_tensor {
     char name[TANDEM_MAX_NAME];
     struct tandem_graph *graph;     /* that computes it; NULL until it is reached from an output */
     struct tandem_tensor *previous; /* pending tensor built before this one in the context */
-    int64_t sequence;               /* order of building in the context; leaves: 0 */
-    int32_t index;                  /* place in graph->nodes; views: -1 */
+    int64_t sequence;               /* order of building in the context; 0 for leaves */
+    int32_t index;                  /* index in graph->nodes; views: -1 */
     int32_t n_readers; /* of a root: how often nodes of its graph read it, through views too */
     int32_t chain;     /* tandem_context_set_chain */
 };
@@ -88,26 +88,26 @@ struct tandem_graph {
     bool is_bound;
     size_t planned_bytes; /* size of the shared buffer of intermediate results */
     struct tandem_memory_report memory;
-    struct tandem_tensor *latest; /* output built last; where graph.c begins to walk back */
-    int n_pending;                /* tensors that are marked and not visited yet */
-    int n_chains;                 /* the largest chain of a node, and 1 */
+    struct tandem_tensor *latest; /* the output built last, from which graph.c walks back */
+    int n_pending;                /* tensors that are marked but not visited yet */
+    int n_chains;                 /* one more than the largest chain of a node */
 };
 
-/** Whether the graph computes the tensor, which then is none of its leaves. */
+/** Whether the graph computes the tensor, so that it is not one of its leaves. */
 static inline bool tnd_graph_computes(const struct tandem_graph *graph,
                                       const struct tandem_tensor *tensor)
 {
     return tensor->op != TANDEM_OP_NONE && tensor->graph == graph;
 }
 
-/** Values from which on a reference kernel is what a graph waits for: about 30 us. */
+/** Number of values from which on a reference kernel dominates a graph's time: about 30 us. */
 #define TND_REFERENCE_HOT 4096.0
 
-/** What reference kernels compute of a graph: nodes of nets for which there is no fast kernel. */
+/** The part of a graph that reference kernels compute: nodes of nets without a fast kernel. */
 struct tnd_reference_work {
     int n;                            /* nodes */
-    int n_hot;                        /* of them with TND_REFERENCE_HOT values or more */
-    const struct tandem_tensor *most; /* the one with most values; NULL: there is none */
+    int n_hot;                        /* those with TND_REFERENCE_HOT values or more */
+    const struct tandem_tensor *most; /* the node with most values; NULL if n is 0 */
 };
 struct tnd_reference_work tnd_graph_reference_work(const struct tandem_graph *graph);
 
@@ -115,15 +115,15 @@ struct tnd_reference_work tnd_graph_reference_work(const struct tandem_graph *gr
  *  aligned; may be NULL when planned_bytes is 0). The caller keeps `buffer` until the next bind. */
 void tnd_graph_bind(struct tandem_graph *graph, void *buffer);
 
-/** How often a role of any tensor was set in this process. What was found out about a graph may be
- *  kept for as long as this number stays the same. Any thread. */
+/** How often a role of any tensor was set in this process. Facts derived from a graph stay valid
+ * as long as this number does not change. Any thread. */
 uint64_t tnd_role_changes(void);
 
-/** Number of a context, never used twice in a process: a new one after each reset. With it a tensor
- *  is told apart from a later one at the same address. */
+/** A context's number, unique in the process and renewed at each reset. It tells a tensor apart
+ * from a later one at the same address. */
 uint64_t tnd_context_serial(const struct tandem_context *context);
 
-/** Rows of 64 bytes and more are aligned like this everywhere. */
+/** Alignment of all rows of 64 bytes and more. */
 #define TND_ALIGNMENT 64
 
 /** A row of tandem/op-list.h. */
@@ -150,39 +150,39 @@ struct tnd_op_traits {
 };
 const struct tnd_op_traits *tnd_op_traits(enum tandem_op op);
 
-/** Whether the operation only names a part of its operand's memory. */
+/** Whether the operation only views a part of its operand's memory. */
 bool tnd_op_is_view(enum tandem_op op);
 
-/** Whether the result of the operation may lie exactly on the bytes of its first operand (same
- *  layout, never shifted) when nobody else needs them: kernels of these operations must allow it,
- *  so no `restrict` between result and first operand. */
+/** Whether the result of the operation may overwrite its first operand in place (same layout,
+ * never shifted) if nothing else reads the operand. Kernels of these operations must allow it, so
+ * no `restrict` between result and first operand. */
 bool tnd_op_may_run_in_place(enum tandem_op op);
 
-/** Whether row i of the result needs row i of each operand alone. */
+/** Whether row i of the result depends on row i of each operand only. */
 bool tnd_op_is_row_wise(enum tandem_op op);
 
 /** Product of ne[1..3]. */
 int64_t tnd_tensor_rows(const struct tandem_tensor *tensor);
 
-/** The mask or the orders of an ATTENTION node, NULL without. */
+/** The mask or the orders of an ATTENTION node; NULL: none. */
 const struct tandem_tensor *tnd_attention_mask_of(const struct tandem_tensor *node);
-/** The sinks of an ATTENTION node, its last operand; NULL without. */
+/** The sinks of an ATTENTION node, its last operand; NULL: none. */
 const struct tandem_tensor *tnd_attention_sinks_of(const struct tandem_tensor *node);
 
-/** Values that a node handles: all of its own, of a scatter those of its first operand, of a net's
- *  operation as many as take as long. */
+/** Number of values by which a node's time is estimated: its own; for a scatter, those of its
+ * first operand; for an operation of nets, an equivalent number. */
 int64_t tnd_node_values(const struct tandem_tensor *node);
-/** What the cost of its operation counts: multiply-adds, or values. */
+/** The node's work in the unit of its operation's cost: multiply-adds, or values. */
 double tnd_node_work(const struct tandem_tensor *node);
-/** Whether a mul_mat node has plain weights: two-dimensional, dense W that is a leaf, and X and the
- *  result dense matrices. Only these are planned by table; attention products always run whole. */
+/** Whether a mul_mat node has plain weights: W is a two-dimensional, dense leaf, X and the result
+ * are dense matrices. Only these are planned by table; attention products are never split. */
 bool tnd_mul_mat_is_plain(const struct tandem_tensor *node);
 
-/** Computes one node in double precision, single-threaded, slowly: the oracle of all tests and the
- *  arithmetic of the sim backend. All operands and the node must have data. Errors: those of custom
- *  callbacks, ARGUMENT for a bad row index, MEMORY. */
+/** Computes one node in double precision on one thread, slowly: the oracle of all tests and the
+ * arithmetic of the sim backend. All operands and the node must have data. Errors: those of custom
+ * callbacks, ARGUMENT for a bad row index, MEMORY. */
 enum tandem_status tnd_eval_ref_node(struct tandem_tensor *node, struct tandem_error *error);
-/** All nodes of a finished and bound graph. */
+/** Computes all nodes of a finished and bound graph. */
 enum tandem_status tnd_eval_ref_graph(struct tandem_graph *graph, struct tandem_error *error);
 
 #endif

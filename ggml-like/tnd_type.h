@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Traits of tensor types, one row a type, for the rooms that compute. The codecs are plain C and
- * are the truth that every SIMD version is compared with. */
+ * Traits of tensor types, one row per type, for the rooms that compute. The codecs are plain C and
+ * the reference for every SIMD version. */
 #ifndef TND_TYPE_H
 #define TND_TYPE_H
 
@@ -15,11 +15,11 @@ struct tnd_type_traits {
     void (*quantize)(const float *src, void *dst, int64_t n);
 };
 
-/** Traits of a valid type; NULL otherwise. */
+/** Traits of a type; NULL if the type is not valid. */
 const struct tnd_type_traits *tnd_type_traits(enum tandem_type type);
 
-/** How values are quantised that have an importance each (or NULL: all alike): `n` numbers, of
- * which what is not above 0 counts as 0. NULL: importance makes no other blocks of this type. */
+/** Quantises values with an importance each (NULL: all equal): `n` numbers, where anything not
+ * above 0 counts as 0. NULL: this type's blocks do not depend on importance. */
 typedef void tnd_quantize_weighted_fn(const float *src, const float *importance, void *dst,
                                       int64_t n);
 tnd_quantize_weighted_fn *tnd_type_quantize_weighted(enum tandem_type type);

@@ -95,7 +95,7 @@ size_t tandem_type_row_bytes(enum tandem_type type, int64_t n)
     return blocks <= SIZE_MAX / row->block_bytes ? (size_t)blocks * row->block_bytes : 0;
 }
 
-/* What both conversions demand of their arguments. */
+/* Checks of arguments that both conversions share. */
 static enum tandem_status check_conversion(const struct tnd_type_traits *row, const void *src,
                                            const void *dst, int64_t n)
 {

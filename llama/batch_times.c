@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Times of batches. Knows tokens and times alone; who predicts and who measures is in decode.c. */
+ * Times of batches. Knows only tokens and times; predicting and measuring are in decode.c. */
 #include "llama/batch_times.h"
 
 #include <math.h>
 
 #include "tandem/table.h"
 
-static const double GROWTH = 0.1;    /* of the time with each token, where nothing is predicted */
-static const double ELSEWHERE = 0.2; /* error of a time told from another size */
-static const double AGED = 0.4;      /* error of a time that is OLD batches old */
+static const double GROWTH = 0.1;    /* growth of the time per token if nothing is predicted */
+static const double ELSEWHERE = 0.2; /* relative error of a time derived from another size */
+static const double AGED = 0.4;      /* relative error of a time that is OLD batches old */
 enum { OLD = 512 };
 
 /* ---- sizes ---- */
@@ -29,7 +29,7 @@ static int size_of(int64_t m)
     return at < TND_BATCH_SIZES ? at : TND_BATCH_SIZES - 1;
 }
 
-/* The fewest tokens of a size. */
+/* The smallest number of tokens in a size class. */
 static int64_t first_of(int size)
 {
     const int range = size - TND_BATCH_EXACT;
@@ -42,7 +42,7 @@ void tnd_batch_time_note(struct tnd_batch_time *time, double us, int64_t age)
 {
     const int64_t at = time->n > 0 ? (time->n - 1) % TND_BATCH_RING : 0;
     const bool is_second = time->n == 1;
-    us = fmax(us, 1e-3); /* clocks of virtual machines may stand still */
+    us = fmax(us, 1e-3); /* clocks of virtual machines can stand still */
     time->us[at] = is_second && time->us[0] < us ? time->us[0] : (float)us;
     time->n++;
     time->age = age;
@@ -64,7 +64,8 @@ struct tnd_batch_expected tnd_batch_time_judge(const struct tnd_batch_time *time
 
 void tnd_batch_times_note(struct tnd_batch_times *times, int64_t m, bool is_step, double us)
 {
-    /* How much of the time grows with m is not known. Scaling all of it errs on the safe side. */
+    /* It is not known how much of the time grows with m. Scaling all of it errs on the safe
+     * side. */
     const int size = size_of(m);
     tnd_batch_time_note(&times->sizes[is_step][size], us * (double)first_of(size) / (double)m,
                         ++times->n);
@@ -86,8 +87,8 @@ static double predict(const struct tnd_batch_times *times, int64_t m)
     return is_inside ? us[i] + fmax(us[i + 1] - us[i], 0) * (share - 1) : us[i] * share;
 }
 
-/* How many times as long m tokens take as `from` do. Other texts wait for a prompt, so without a
- * prediction its time is rather taken for too long. */
+/* Ratio of the time of m tokens to that of `from`. Without a prediction, a prompt's time is rather
+ * overestimated, because other texts wait for it. */
 static double ratio_of(const struct tnd_batch_times *times, int64_t m, int64_t from, bool is_step)
 {
     if (is_step || times->predicted_us[0] > 0) {
@@ -96,8 +97,8 @@ static double ratio_of(const struct tnd_batch_times *times, int64_t m, int64_t f
     return m > from ? (double)m / (double)from : 1;
 }
 
-/* What the measured times of a size predict for m tokens. The time of one token does not age: where
- * everything else is old, predictions start from it. */
+/* Expected time of m tokens from the measured times of one size class. The time of one token never
+ * ages: if all other times are old, predictions start from it. */
 static struct tnd_batch_expected tell(const struct tnd_batch_times *times, int size, int64_t m,
                                       bool is_step)
 {
@@ -111,8 +112,8 @@ static struct tnd_batch_expected tell(const struct tnd_batch_times *times, int s
     return (struct tnd_batch_expected){us, error * us};
 }
 
-/* What is expected for a size by its own batches and by those of its nearest neighbours that have
- * at least `least` of them; {0, 0}: there are none. */
+/* Expected time from measurements of the batch's own size class and of the nearest classes with at
+ * least `least` batches; {0, 0}: there are none. */
 static struct tnd_batch_expected tell_all(const struct tnd_batch_times *times, int64_t m,
                                           bool is_step, int least)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Choosing a token among ranks. A sampler keeps the likeliest tokens of the vocabulary. They are
- * among the likeliest tokens of the ranks: always for the likeliest token alone and for top-k, and
- * for top-p and min-p where the messages prove it. Otherwise, and where the sampler cuts nothing
- * off, rank 0 gets all logits.
- *
- * Rank 0 sends penalty and mask with the batch, and each rank applies them to its own logits.
- * Settings, order and weights are those of tandem/sample.h, so the choice is that of one rank. */
+ * Choosing a token from logits that are divided among ranks. A sampler keeps the likeliest tokens
+ * of the vocabulary. They are among the likeliest tokens of the ranks: always for greedy sampling
+ * and top-k, and for top-p and min-p if the messages prove it. Otherwise, and if the sampler cuts
+ * nothing off, rank 0 gets all logits. Rank 0 sends penalty and mask with the batch, and each rank
+ * applies them to its own logits. Settings, order and weights are those of tandem/sample.h, so the
+ * choice is the same as with one rank. */
 #include "llama/best.h"
 
 #include <math.h>
@@ -18,12 +17,12 @@
 #include "llama/session.h"
 
 enum {
-    MOST = 256, /* of top-k: above, all logits are wanted */
-    CUT = 128,  /* tokens that are told for top-p and min-p */
+    MOST = 256, /* largest top-k; above it, all logits are sent */
+    CUT = 128,  /* tokens that each rank sends for top-p and min-p */
     WORD = 32
 };
 
-/* Before the recent tokens and the mask of a column. */
+/* Header of a column's request, followed by recent tokens and mask. */
 struct told_column {
     struct tandem_sample_settings settings;
     int64_t k, n_recent;
@@ -32,7 +31,7 @@ struct told_column {
 };
 enum { NO_MASK, SAME_MASK, NEW_MASK };
 
-/* Before the firsts {k} of a column. */
+/* Header of a column's candidates, followed by {k} of them. */
 struct told_firsts {
     int64_t n, is_all;
     uint64_t sum;
@@ -44,7 +43,7 @@ static enum tandem_status no_memory(struct tandem_error *error)
                           "llama: no memory to choose among ranks");
 }
 
-/* Memory for n units; contents are lost. */
+/* Makes sure that there is memory for n units; contents are lost. */
 static bool reserve(void *io_memory, size_t *io_bytes, size_t n, size_t unit)
 {
     void **memory = io_memory;
@@ -61,7 +60,7 @@ static size_t words_of(int64_t vocabulary)
     return (size_t)(vocabulary + WORD - 1) / WORD;
 }
 
-/* What a rank tells of a column. */
+/* Bytes of a rank's message about a column. */
 static size_t firsts_bytes(int64_t k)
 {
     return k > 0 ? sizeof(struct told_firsts) + (size_t)k * sizeof(struct tandem_sample_first) : 0;
@@ -76,9 +75,9 @@ static size_t message_bytes(const struct tnd_llama_best *best)
     return bytes;
 }
 
-/* ---- what is told ---- */
+/* ---- requests ---- */
 
-/* Tokens that each rank tells; 0: all logits. */
+/* Number of candidates that each rank sends; 0: all logits. */
 static int64_t k_of(const struct tandem_sample_settings *settings)
 {
     if (settings->scale == 0) {
@@ -90,14 +89,15 @@ static int64_t k_of(const struct tandem_sample_settings *settings)
     return settings->share > 0 || settings->least > 1 ? CUT : 0;
 }
 
-/* The sum of all weights is needed for a share of them. */
+/* Top-p needs the sum of all weights. */
 static bool needs_sum(const struct tnd_llama_best_column *column)
 {
     return column->k > 0 && column->settings.scale != 0 && column->settings.k == 0 &&
            column->settings.share > 0;
 }
 
-/* A mask that leaves nothing gives way, and a share may need more than is told. */
+/* Whether the candidates may turn out to be insufficient: a mask without any token is ignored, and
+ * top-p may need more tokens than are sent. */
 static bool may_miss(const struct tnd_llama_best_column *column)
 {
     return column->mask != NULL || (column->settings.scale != 0 && column->settings.k == 0);
@@ -119,7 +119,7 @@ static void pack_mask(const bool *mask, int64_t vocabulary, uint32_t *out)
     }
 }
 
-/* `packed`: space for two masks, the last one told in front. */
+/* `packed`: space for two masks, the previous one first. */
 static void tell_column(struct tnd_llama_best *best, const struct tnd_sampler_request *request,
                         int64_t k, int64_t vocabulary, bool *io_has_mask, uint32_t *packed)
 {
@@ -140,7 +140,7 @@ static void tell_column(struct tnd_llama_best *best, const struct tnd_sampler_re
     append(best, packed, told.mask == NEW_MASK ? bytes : 0);
 }
 
-/* What the i-th text asks for; `k` 0 where all its logits are wanted. */
+/* The sampler request of the i-th text; `k` is 0 if all its logits are wanted. */
 static struct tnd_sampler_request request_of(const struct tandem_session *session,
                                              const struct tandem_batch_entry *entry, int64_t *out_k)
 {
@@ -158,7 +158,8 @@ static struct tnd_sampler_request request_of(const struct tandem_session *sessio
     return *out_k > 0 ? request : (struct tnd_sampler_request){.settings = {.scale = 0}};
 }
 
-/* Texts that want something; 0: all want all logits. `out_told`: most bytes that are told. */
+/* Number of texts that want a result; 0: all want logits. `out_told`: upper bound of the request's
+ * size in bytes. */
 static int64_t count_columns(const struct tandem_session *session,
                              const struct tandem_batch_entry *entries, int64_t n_entries,
                              size_t *out_told)
@@ -180,7 +181,7 @@ static int64_t count_columns(const struct tandem_session *session,
     return n_chosen > 0 ? n : 0;
 }
 
-/* Whether each rank gets a part of the logits of a batch: by rows, and not by rank 0 alone. */
+/* Whether the logits of a batch are divided by rows among several ranks. */
 static bool is_divided(const struct tandem_session *session,
                        const struct tandem_batch_entry *entries, int64_t n_entries)
 {
@@ -232,7 +233,7 @@ enum tandem_status tnd_llama_best_ask(struct tandem_session *session,
     return tnd_llama_best_take(session, best->told, best->n_told, n, error);
 }
 
-/* ---- what is taken over ---- */
+/* ---- receiving requests ---- */
 
 static enum tandem_status wrong(size_t n, int64_t n_columns, struct tandem_error *error)
 {
@@ -241,7 +242,7 @@ static enum tandem_status wrong(size_t n, int64_t n_columns, struct tandem_error
                           (long long)n_columns, n);
 }
 
-/* Reads a column at *io_at; `io_mask`: of the column before. Returns whether it is right. */
+/* Reads a column at *io_at; `io_mask`: mask of the previous column. Returns whether it is valid. */
 static bool read_column(const char *told, size_t n, int64_t vocabulary, size_t *io_at,
                         const uint32_t **io_mask, struct tnd_llama_best_column *out)
 {
@@ -258,7 +259,7 @@ static bool read_column(const char *told, size_t n, int64_t vocabulary, size_t *
         (one.mask == SAME_MASK && *io_mask == NULL)) {
         return false;
     }
-    const void *numbers = told + *io_at; /* all before it are whole integers */
+    const void *numbers = told + *io_at; /* aligned: only whole integers come before */
     *io_mask = words > 0 ? (const uint32_t *)numbers + one.n_recent : *io_mask;
     *out = (struct tnd_llama_best_column){.settings = one.settings,
                                           .k = one.k,
@@ -270,7 +271,7 @@ static bool read_column(const char *told, size_t n, int64_t vocabulary, size_t *
     return true;
 }
 
-/* For the columns that were read. */
+/* Allocates memory for the columns that were read. */
 static bool reserve_node(struct tnd_llama_best *best)
 {
     const struct tnd_llama_shard *shard = best->shard;
@@ -291,7 +292,8 @@ static bool reserve_node(struct tnd_llama_best *best)
                    sizeof(best->memory.firsts[0]));
 }
 
-/* The last mask is known for the next batch; columns may point to the one before. */
+/* Keeps the last mask for the next batch, and the one before it, because columns may point to
+ * it. */
 static bool keep_mask(struct tnd_llama_best *best, const uint32_t *mask, size_t words)
 {
     if (mask == NULL || mask == best->mask) {
@@ -371,7 +373,7 @@ void tnd_llama_best_fini(struct tnd_llama_best *best)
 
 /* ---- the node ---- */
 
-/* This rank's logits as the sampler sees them: those that are masked have no chance. */
+/* This rank's logits after the penalty; masked tokens cannot be chosen. */
 static const float *change(const struct tnd_llama_best *best,
                            const struct tnd_llama_best_column *column, const float *logits)
 {
@@ -404,7 +406,7 @@ static const float *column_of(const struct tnd_llama_best *best, const tandem_te
     return (const float *)tandem_tensor_data(logits) + m * (own.end - own.begin);
 }
 
-/* Fills the message with the likeliest tokens of each column, and the largest logits. */
+/* Fills the message with the likeliest tokens of each column; finds the largest logits. */
 static void find_firsts(const struct tnd_llama_best *best, const tandem_tensor *logits)
 {
     const struct tnd_llama_range own = best->shard->vocabulary;
@@ -433,7 +435,8 @@ static void find_firsts(const struct tnd_llama_best *best, const tandem_tensor *
     }
 }
 
-/* Adds the weights of columns that need their sum, once the largest logit of all ranks is known. */
+/* Adds the sum of weights to the columns that need it, once the largest logit of all ranks is
+ * known. */
 static enum tandem_status add_sums(const struct tnd_llama_best *best, const tandem_tensor *logits)
 {
     const struct tnd_llama_range own = best->shard->vocabulary;
@@ -469,8 +472,8 @@ static enum tandem_status add_sums(const struct tnd_llama_best *best, const tand
     return TANDEM_OK;
 }
 
-/* Reads what rank r tells of a column. Returns whether that is right: tokens of its own part of the
- * vocabulary, which begins at `begin`, as they stand there. */
+/* Reads rank r's candidates for a column. Returns whether they are valid: tokens of its own part of
+ * the vocabulary, which begins at `begin`, in order. */
 static bool read_firsts(const struct tnd_llama_best *best, int r, int64_t begin, const char *from,
                         int64_t k, struct tandem_sample_part *out)
 {
@@ -492,8 +495,8 @@ static bool read_firsts(const struct tnd_llama_best *best, int r, int64_t begin,
     return true;
 }
 
-/* On rank 0: chooses from the column at `at` of all messages, if what they tell is enough. Errors:
- * RANK. */
+/* On rank 0: chooses a token from the candidates at offset `at` of all messages, if they suffice.
+ * Errors: RANK. */
 static enum tandem_status choose_column(const struct tnd_llama_best *best, size_t message,
                                         size_t at, struct tnd_llama_best_column *column)
 {
@@ -526,10 +529,10 @@ static enum tandem_status choose_column(const struct tnd_llama_best *best, size_
     return why.status;
 }
 
-/* Where a choice may miss, rank 0 tells the others whether it was made. */
+/* If candidates may not suffice, rank 0 tells the others which columns are chosen. */
 static enum tandem_status agree(const struct tnd_llama_best *best)
 {
-    uint8_t *verdicts = best->memory.sample; /* {n}: there is more space than that */
+    uint8_t *verdicts = best->memory.sample; /* {n}: the buffer is larger than that */
     bool is_open = false;
     for (int64_t m = 0; m < best->n; m++) {
         const struct tnd_llama_best_column *column = &best->columns[m];
@@ -547,7 +550,7 @@ static enum tandem_status agree(const struct tnd_llama_best *best)
     return TANDEM_OK;
 }
 
-/* Sets which columns are chosen, on all ranks. */
+/* Sets `is_chosen` of all columns, the same on all ranks. */
 static enum tandem_status choose(const struct tnd_llama_best *best)
 {
     const struct tnd_llama_shard *shard = best->shard;
@@ -569,7 +572,7 @@ static enum tandem_status choose(const struct tnd_llama_best *best)
     return agree(best);
 }
 
-/* All logits of column m. */
+/* Gathers all logits of column m. */
 static enum tandem_status gather_column(const struct tnd_llama_shard *shard,
                                         const tandem_tensor *node, int64_t m)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The type of keys and values, by memory, error and predicted time of attention. */
+ * Chooses the type of keys and values by memory, rounding error and predicted time of attention. */
 #include "llama/cache_choice.h"
 
 #include <math.h>
@@ -7,8 +7,8 @@
 
 #include "llama/llama_error.h"
 
-/* Errors of rounding: sum of squared errors over the sum of squares, of normally distributed values
- * in blocks of 32. Measured; test: errors_of_caches_are_what_is_said. */
+/* Rounding errors: sum of squared errors over sum of squares, for normally distributed values in
+ * blocks of 32. Measured; test: errors_of_caches_are_what_is_said. */
 static const struct {
     enum tandem_type type;
     double error;
@@ -18,16 +18,17 @@ static const struct {
     {TANDEM_TYPE_Q4_0, 8e-3},
 };
 
-/* Types with larger errors are taken only where nothing else fits. Why: attention adds up to the
- * same few digits with Q8_0, and Q4_0 changes what a model says (docs/running-a-model.md). */
+/* Types with larger errors are only used if nothing else fits. Why: with Q8_0 attention keeps the
+ * leading digits, while Q4_0 changes what a model writes (docs/running-a-model.md). */
 static const double MOST_ERROR = 1e-4;
-/* A less exact type must save so much of attention's time. Why: less is within a table's noise. */
+/* Share of attention's time that a less exact type must save. Why: less is within a table's
+ * noise. */
 static const double LEAST_GAIN = 0.1;
-/* Cells of the attention that is predicted; its time grows with them. Why: tables have times of
- * attention over 2,048. */
+/* Cells for which attention is predicted; its time is proportional to them. Why: tables have times
+ * of attention over 2,048. */
 enum { MOST_CELLS = 2048 };
 
-/* A token's attention over n cells of a layer. */
+/* Predicts one token's attention over n cells of a layer. */
 static enum tandem_status predict(const struct tandem_hparams *h, tandem_runtime *runtime,
                                   enum tandem_type type, int64_t n, double *out_us,
                                   struct tandem_error *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Conversations. Before each answer the template writes the whole conversation anew; the session
- * keeps the tokens that have stayed the same and computes the others. */
+ * Conversations. Before each answer the template writes the whole conversation again; the session
+ * keeps the tokens that are unchanged and computes only the others. */
 #include "llama/chat.h"
 
 #include <stdio.h>
@@ -18,9 +18,9 @@ static enum tandem_status no_memory(struct tandem_error *error)
 
 /* ---- tokens that end an answer ---- */
 
-/* Beside the end tokens that the model file names. A token counts where the template writes it, so
- * that a word of an ordinary vocabulary ends nothing. After the model cards of Llama 3, ChatML,
- * Phi 3, Gemma, Gemma 4, GLM, Command R and gpt-oss. */
+/* In addition to the end tokens that the model file names. A token only counts if it occurs in the
+ * template, so that an ordinary word of a vocabulary never ends an answer. From the model cards of
+ * Llama 3, ChatML, Phi 3, Gemma, Gemma 4, GLM, Command R and gpt-oss. */
 static const char *const end_names[TND_CHAT_MAX_ENDS - 2] = {
     "<|eot_id|>",    "<|eom_id|>", "<|im_end|>",      "<|end|>",
     "<end_of_turn>", "<turn|>",    "<|end_of_turn|>", "<|END_OF_TURN_TOKEN|>",
@@ -37,7 +37,7 @@ size_t tandem_chat_ends(const tandem_chat_template *chat_template, const tandem_
                                          tandem_tokenizer_bos(tokenizer)};
     size_t n_others = 2;
     for (size_t i = 0; i < sizeof(end_names) / sizeof(end_names[0]); i++) {
-        /* gpt-oss ends each message by <|end|>, and its answer has several */
+        /* gpt-oss ends each message with <|end|>, and an answer has several messages */
         const bool is_inner = text != NULL && strcmp(end_names[i], "<|end|>") == 0 &&
                               strstr(text, "<|channel|>") != NULL;
         const bool is_written = text != NULL && !is_inner && strstr(text, end_names[i]) != NULL;
@@ -57,7 +57,8 @@ size_t tandem_chat_ends(const tandem_chat_template *chat_template, const tandem_
 
 /* ---- turns ---- */
 
-/* Makes space for one more token of an answer: drops the oldest half of what may be dropped. */
+/* Makes space for one more token of an answer: drops the oldest half of the tokens that may be
+ * dropped. */
 static enum tandem_status make_space(tandem_chat *chat, struct tandem_error *error)
 {
     const int64_t context = tandem_session_context(chat->options.session);
@@ -74,7 +75,7 @@ static enum tandem_status make_space(tandem_chat *chat, struct tandem_error *err
     const int64_t dropped = loose > 1 ? loose / 2 : 1;
     LLAMA_TRY(tandem_session_shift(chat->options.session, 0, chat->n_keep, dropped, error));
     chat->info.n_shifted += dropped;
-    /* What is behind the gap stands elsewhere now: the next turn begins at the gap. */
+    /* what follows the gap has moved: the next turn is decoded from the gap on */
     chat->n_held = (size_t)(chat->n_keep - chat->base);
     chat->is_shifted = true;
     return TANDEM_OK;
@@ -114,7 +115,7 @@ static bool is_cancelled(tandem_chat *chat)
     return chat->options.cancel != NULL && chat->options.cancel(chat->options.user);
 }
 
-/* The answer as it grows: text for the listener and for the conversation. */
+/* The answer so far: text for the listener and for the conversation. */
 struct answer {
     struct tandem_token_stream stream;
     char *text;
@@ -140,7 +141,7 @@ static enum tandem_status take_text(struct answer *answer, const char *text, siz
     return TANDEM_OK;
 }
 
-/* Emits the text of one token of the answer and decodes it. False ends the answer. */
+/* Emits the text of one token of the answer and decodes it. *out_more: false ends the answer. */
 static enum tandem_status go_on(tandem_chat *chat, struct answer *answer, int32_t token,
                                 bool *out_more, struct tandem_error *error)
 {
@@ -183,7 +184,7 @@ static enum tandem_status answer_all(tandem_chat *chat, struct answer *answer,
         (void)chat->options.emit(chat->options.user, rest, n);
         (void)take_text(answer, rest, n, NULL);
     }
-    if (status == TANDEM_E_CANCELLED) { /* the token in hand is not in the context: no matter */
+    if (status == TANDEM_E_CANCELLED) { /* its token is not decoded: harmless */
         chat->info.was_cancelled = true;
         return TANDEM_OK;
     }
@@ -209,8 +210,8 @@ static enum tandem_status answer(tandem_chat *chat, const struct tandem_rendered
     return status != TANDEM_OK ? status : added;
 }
 
-/* Makes the session hold as much of what is to be said as it held before. Where a window has lost
- * what stood there, nothing. */
+/* Shortens what the session holds to the prefix that it shares with the new conversation. If a
+ * window has lost those cells, to nothing. */
 static void keep_common(tandem_chat *chat)
 {
     size_t common = 0;
@@ -219,7 +220,7 @@ static void keep_common(tandem_chat *chat)
         common++;
     }
     const int64_t wanted = chat->base + (int64_t)common;
-    chat->n_text = common == chat->n_held ? chat->n_text : 0; /* tokens go, their text too */
+    chat->n_text = common == chat->n_held ? chat->n_text : 0; /* else their text is invalid */
     if (tandem_session_rollback(chat->options.session, 0, wanted) != wanted) {
         (void)tandem_session_rollback(chat->options.session, 0, 0);
         chat->base = 0;
@@ -228,8 +229,8 @@ static void keep_common(tandem_chat *chat)
     chat->n_held = common;
 }
 
-/* Writes the conversation; while it leaves no room for an answer, the oldest turns are forgotten:
- * until half of the context is free, if that can be had. */
+/* Writes the conversation. If it leaves no room for an answer, drops the oldest turns, if possible
+ * until half of the context is free. */
 static enum tandem_status write_fitting(tandem_chat *chat, struct tandem_rendered *written,
                                         struct tandem_error *error)
 {
@@ -239,7 +240,7 @@ static enum tandem_status write_fitting(tandem_chat *chat, struct tandem_rendere
         return TANDEM_OK;
     }
     const int64_t all = chat->base + (int64_t)chat->n_ids;
-    chat->base = 0; /* a loaded state goes first */
+    chat->base = 0; /* a loaded state is dropped first */
     chat->n_text = 0;
     LLAMA_TRY(tnd_chat_write(chat, written, error));
     while ((int64_t)chat->n_ids > context / 2 && chat->n_said > 1) {
@@ -255,7 +256,7 @@ static enum tandem_status write_fitting(tandem_chat *chat, struct tandem_rendere
     return TANDEM_OK;
 }
 
-/* Decodes what the session does not hold yet. */
+/* Decodes the tokens that the session does not hold yet. */
 static enum tandem_status read_turn(tandem_chat *chat, struct tandem_rendered *written,
                                     struct tandem_error *error)
 {
@@ -265,7 +266,7 @@ static enum tandem_status read_turn(tandem_chat *chat, struct tandem_rendered *w
         chat->n_held = 0;
     }
     keep_common(chat);
-    if (base > 0 && chat->base == 0) { /* lost: the conversation is written without it */
+    if (base > 0 && chat->base == 0) { /* the state is gone: write the conversation without it */
         chat->n_text = 0;
         LLAMA_TRY(write_fitting(chat, written, error));
     }
@@ -277,7 +278,7 @@ static enum tandem_status read_turn(tandem_chat *chat, struct tandem_rendered *w
     }
     const enum tandem_status status = tandem_session_decode(
         chat->options.session, chat->ids + chat->n_held, (int64_t)n_new, 512, error);
-    if (status != TANDEM_OK) { /* what was decoded of it goes, too */
+    if (status != TANDEM_OK) { /* drops the tokens that were decoded, too */
         (void)tandem_session_rollback(chat->options.session, 0, chat->base + (int64_t)chat->n_held);
         return status;
     }
@@ -328,7 +329,7 @@ void tandem_chat_reset(tandem_chat *chat)
     chat->n_keep = 0;
 }
 
-/* What was said is not part of a state: the conversation goes on behind its tokens. */
+/* The texts of a loaded state are unknown: the conversation continues after its tokens. */
 void tandem_chat_resume(tandem_chat *chat)
 {
     if (chat == NULL) {
@@ -356,7 +357,7 @@ enum tandem_status tandem_chat_new(const struct tandem_chat_options *given, tand
     LLAMA_REQUIRE(out_chat, error);
     struct tandem_chat_options o = TANDEM_CHAT_OPTIONS_INIT;
     LLAMA_TRY(tnd_llama_options_read(given, "chat options", &o, sizeof(o), error));
-    LLAMA_REQUIRE(o.tokenizer, error); /* the others are refused by the calls that they serve */
+    LLAMA_REQUIRE(o.tokenizer, error); /* other options are checked by the calls that use them */
     LLAMA_TRY(o.session != NULL ? tnd_llama_check_writer(o.session, error) : TANDEM_OK);
     if (o.sampler != NULL) {
         LLAMA_TRY(tnd_sampler_mask(o.sampler, o.tokenizer, error));

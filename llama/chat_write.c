@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A conversation as the variables of its template, as text, as tokens. */
+ * Writes a conversation as variables of its template, as text and as tokens. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ void tnd_chat_drop_oldest(tandem_chat *chat, size_t n)
 
 /* ---- variables ---- */
 
-/* Text that grows; the first failure sticks. */
+/* A growing text; after the first failure it stays failed. */
 struct json {
     char *bytes;
     size_t n, capacity;
@@ -110,8 +110,8 @@ static void add_message(struct json *json, const char *role, const char *text, s
     add_text(json, "}");
 }
 
-/* What stands for an answer whose text is not known: that of a state that was loaded. Templates
- * trim answers, so it begins and ends with letters. */
+/* Placeholder for the unknown answer in a loaded state. It begins and ends with letters because
+ * templates trim answers. */
 static const char unknown_answer[] = "tandem-answer-of-a-loaded-state";
 
 static void add_variables(struct json *json, const tandem_chat *chat, bool system_alone)
@@ -149,9 +149,9 @@ static const tandem_chat_template *template_of(const tandem_chat *chat)
     return chat->options.chat_template != NULL ? chat->options.chat_template : chat->plain;
 }
 
-/* How much of the text in front the session has already: behind a loaded state all up to where the
- * unknown answer ends; else what was written and answered so far, if the template has left it as
- * it is. Tokens that the model has chosen are kept so, and only the rest is encoded. */
+/* Length of the leading text that the session already holds: after a loaded state, up to the end of
+ * the placeholder; else what was written and answered so far, if the template has left it
+ * unchanged. Tokens that the model has chosen are kept, and only the rest is encoded. */
 static size_t known_text(const tandem_chat *chat, const struct tandem_rendered *rendered)
 {
     if (chat->base > 0) {
@@ -201,7 +201,7 @@ static enum tandem_status encode(tandem_chat *chat, const struct tandem_rendered
     int32_t *added = chat->ids + n_kept;
     if (known > 0 && n > 0 && added[0] == tandem_tokenizer_bos(chat->options.tokenizer) &&
         tandem_tokenizer_adds_bos(chat->options.tokenizer)) {
-        memmove(added, added + 1, --n * sizeof(added[0])); /* no text begins here */
+        memmove(added, added + 1, --n * sizeof(added[0])); /* drops the beginning token */
     }
     chat->n_ids = n_kept + n;
     return TANDEM_OK;
@@ -240,7 +240,7 @@ int64_t tnd_chat_count_system(tandem_chat *chat)
     struct tandem_rendered rendered = TANDEM_RENDERED_INIT;
     chat->ids = NULL;
     chat->n_ids = chat->id_capacity = chat->n_text = 0;
-    if (write_all(chat, true, &rendered, NULL) == TANDEM_OK) { /* a template may refuse it */
+    if (write_all(chat, true, &rendered, NULL) == TANDEM_OK) { /* a template may refuse this */
         while ((size_t)n < n_ids && (size_t)n < chat->n_ids && ids[n] == chat->ids[n]) {
             n++;
         }
@@ -260,7 +260,7 @@ void tnd_chat_keep_text(tandem_chat *chat, const struct tandem_rendered *written
     free(chat->text);
     chat->n_text = 0;
     chat->text = chat->base == 0 ? malloc(written->n + n + 1) : NULL;
-    if (chat->text != NULL) { /* without it the next turn is encoded as a whole */
+    if (chat->text != NULL) { /* without the text, the next turn is encoded as a whole */
         memcpy(chat->text, written->text, written->n);
         if (n > 0) {
             memcpy(chat->text + written->n, answer, n);

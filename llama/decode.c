@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Decoding: each batch takes cells of the KV cache, builds its graph in the session's context,
- * which keeps its memory, and computes it. Results lost with a device are computed again. */
+ * whose memory is reused, and computes it. Results that were lost with a device are recomputed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 /* ---- batches ---- */
 
-/* Memory for m tokens in a batch. */
+/* Allocates memory that describes a batch of m tokens. */
 static enum tandem_status reserve_batch(tandem_session *session, int64_t m,
                                         struct tandem_error *error)
 {
@@ -22,7 +22,7 @@ static enum tandem_status reserve_batch(tandem_session *session, int64_t m,
     if (m <= memory->capacity) {
         return TANDEM_OK;
     }
-    int32_t *all = malloc(5 * (size_t)m * sizeof(all[0])); /* m is at most the cells' number */
+    int32_t *all = malloc(5 * (size_t)m * sizeof(all[0])); /* m is at most the number of cells */
     if (all == NULL) {
         return tnd_llama_no_memory(error);
     }
@@ -32,7 +32,8 @@ static enum tandem_status reserve_batch(tandem_session *session, int64_t m,
     return TANDEM_OK;
 }
 
-/* Prints how a graph will run; what is printed is not what is run, but the same choices. */
+/* Prints how a graph will run. A plan is made just for printing, with the same choices as the one
+ * that runs. */
 static enum tandem_status print_plan(const tandem_session *session, const tandem_graph *graph,
                                      const struct tnd_llama_batch *batch,
                                      struct tandem_error *error)
@@ -76,7 +77,8 @@ static enum tandem_status compute(tandem_session *session, tandem_graph *graph, 
 {
     const struct tnd_llama_shard *shard = session->model->shard;
     const struct tandem_compute_options options = {.size = sizeof(options),
-                                                   /* (others would wait for half a batch) */
+                                                   /* (not with ranks: the others would wait for
+                                                    * half a batch) */
                                                    .cancel = shard == NULL ? ask_cancel : NULL,
                                                    .user = session,
                                                    .timed =
@@ -100,7 +102,7 @@ static enum tandem_status compute(tandem_session *session, tandem_graph *graph, 
     return status;
 }
 
-/* Whether nothing but this machine's CPU computes. */
+/* Whether only this machine's CPU computes. */
 static bool is_cpu_alone(const tandem_runtime *runtime)
 {
     struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
@@ -160,7 +162,7 @@ static enum tandem_status describe(tandem_session *session,
     return TANDEM_OK;
 }
 
-/* Copies a column of the results {n, outputs} of micro-batches: the i-th of all. */
+/* Copies the i-th column of the results {n, outputs} of all micro-batches. */
 static void take_column(float *out, tandem_tensor *const *results, int n_parts, int64_t i)
 {
     for (int part = 0; part < n_parts; part++) {
@@ -177,7 +179,7 @@ static void take_column(float *out, tandem_tensor *const *results, int n_parts, 
     }
 }
 
-/* The i-th result: logits, or the token that a device or ranks have chosen in their place. */
+/* Copies the i-th result: logits, or the token that a device or the ranks have chosen instead. */
 static void take_result(tandem_session *session, struct tnd_llama_sequence *sequence,
                         const struct tnd_llama_forward *forward, int64_t i)
 {
@@ -202,7 +204,7 @@ static void take_result(tandem_session *session, struct tnd_llama_sequence *sequ
     }
 }
 
-/* The sequences have the tokens of a batch. */
+/* Advances the sequences by the tokens of a batch. */
 static void move_on(tandem_session *session, const struct tandem_batch_entry *entries,
                     const int64_t *drafted, int64_t n_entries)
 {
@@ -215,7 +217,7 @@ static void move_on(tandem_session *session, const struct tandem_batch_entry *en
     }
 }
 
-/* Copies what the batch has wanted. */
+/* Copies the results that the batch's entries asked for. */
 static void take_results(tandem_session *session, const struct tandem_batch_entry *entries,
                          const int64_t *drafted, int64_t n_entries,
                          const struct tnd_llama_forward *forward)
@@ -240,7 +242,7 @@ static void take_results(tandem_session *session, const struct tandem_batch_entr
     }
 }
 
-/* Hands the states of all tokens to what drafts by them. */
+/* Passes the hidden states of all tokens to the draft layer. */
 static void note_hidden(tandem_session *session, const struct tnd_llama_batch *batch,
                         const struct tnd_llama_forward *forward)
 {
@@ -255,7 +257,7 @@ static void note_hidden(tandem_session *session, const struct tnd_llama_batch *b
     }
 }
 
-/* Chooses into how many micro-batches it is cut, and builds its graph. */
+/* Chooses the number of micro-batches, and builds the batch's graph. */
 static enum tandem_status build(tandem_session *session, struct tnd_llama_batch *batch,
                                 struct tnd_llama_forward *out_forward, struct tandem_error *error)
 {
@@ -280,9 +282,9 @@ static enum tandem_status run_batch(tandem_session *session, struct tnd_llama_ba
     return compute(session, out_forward->graph, batch->split->n > 1, error);
 }
 
-/* ---- keys and values that a device was lost with ---- */
+/* ---- keys and values that were lost with a device ---- */
 
-/* A batch of those tokens of an earlier one that are still there. */
+/* Describes an earlier batch again, with those of its tokens that still have cells. */
 static enum tandem_status describe_again(tandem_session *session, int64_t number,
                                          struct tnd_llama_batch *out, struct tandem_error *error)
 {
@@ -304,7 +306,8 @@ static enum tandem_status describe_again(tandem_session *session, int64_t number
     return TANDEM_OK;
 }
 
-/* The newest batches once more, into the same cells: what they see has come before them. */
+/* Recomputes the newest batches into the same cells, oldest first, since each depends on earlier
+ * ones. */
 static enum tandem_status recover(tandem_session *session, struct tandem_error *error)
 {
     struct tnd_llama_kv_cache *cache = &session->cache;
@@ -370,7 +373,7 @@ static double now_us(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-/* Whether each text gets one token, and drafts. */
+/* Whether the batch is a step: one token per text, plus drafts. */
 static bool is_step(const struct tandem_batch_entry *entries, const int64_t *drafted,
                     int64_t n_entries)
 {
@@ -382,7 +385,7 @@ static bool is_step(const struct tandem_batch_entry *entries, const int64_t *dra
     return true;
 }
 
-/* Tells the other ranks what there is to do. */
+/* Sends the batch to the other ranks. */
 static enum tandem_status tell_batch(tandem_session *session,
                                      const struct tandem_batch_entry *entries, int64_t n_entries,
                                      struct tandem_error *error)
@@ -396,8 +399,8 @@ static enum tandem_status tell_batch(tandem_session *session,
     return status;
 }
 
-/* A rank that fails alone leaves the others half-way through the batch: what it would send next is
- * not what they wait for. */
+/* Ends the communication after a rank fails alone: the others are halfway through the batch and
+ * wait for messages that it no longer sends. */
 static void end_ranks(const tandem_session *session, enum tandem_status status,
                       const struct tandem_error *why)
 {
@@ -408,9 +411,9 @@ static void end_ranks(const tandem_session *session, enum tandem_status status,
     }
 }
 
-/* A batch that failed is decoded once more where that may help: keys and values that a device was
- * lost with are computed again; a run of micro-batches that reads cells of the cache before later
- * ones are written cannot be repeated half-way as a whole batch can. */
+/* Decodes a batch, and once more after failures that this may repair: keys and values that were
+ * lost with a device are recomputed. A cut batch is decoded again whole: its micro-batches read
+ * cells before later ones are written, so it cannot be resumed halfway. */
 static enum tandem_status decode_batch(tandem_session *session,
                                        const struct tandem_batch_entry *entries,
                                        const int64_t *drafted, int64_t n_entries,
@@ -497,7 +500,7 @@ enum tandem_status tnd_llama_decode_end(tandem_session *session, struct tnd_llam
     end_ranks(session, status, error);
     LLAMA_TRY(status);
     take_results(session, flight->entries, NULL, flight->n_entries, &flight->forward);
-    /* what it took beside those before it */
+    /* only the time that it took in addition to those before it */
     const double now = now_us();
     const double from = flight->begin_us > flights->end_us ? flight->begin_us : flights->end_us;
     tnd_batch_times_note(&session->times, flight->m, flight->is_step, now - from);

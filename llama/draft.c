@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Drafts of a session: what each text is, what is drafted behind it, what was accepted. Start at
- * tnd_llama_decode_ahead. */
+ * Drafts of a session: the text of each sequence, what is drafted after it, and what was accepted.
+ * Start at tnd_llama_decode_ahead. */
 #include "llama/draft.h"
 
 #include <stdlib.h>
@@ -11,28 +11,29 @@
 #include "llama/ranks.h"
 
 enum {
-    PROBE = 4,           /* tokens of a draft that only finds out whether drafts pay again */
-    FIRST_WAIT = 64,     /* tokens until then, */
-    LONGEST_WAIT = 1024, /* doubled each time up to this */
-    CHUNK = 512,         /* tokens of a prompt that the draft model decodes at once */
-    MOST_FAILURES = 4    /* of the draft model, one after the other */
+    PROBE = 4,           /* tokens of a draft that only tests whether drafting pays again */
+    FIRST_WAIT = 64,     /* tokens until the first test, doubled */
+    LONGEST_WAIT = 1024, /* each time up to this */
+    CHUNK = 512,         /* prompt tokens that the draft model decodes per batch */
+    MOST_FAILURES = 4    /* consecutive failures of the draft model after which it is not used any
+                          * more */
 };
 
-static const double FIRST_HOPE = 0.6; /* of a draft, before any was seen */
+static const double FIRST_HOPE = 0.6; /* assumed acceptance of a draft before any was seen */
 
-/* Tokens in their order. */
+/* A list of tokens. */
 struct text {
     int32_t *tokens;
     int64_t n, capacity;
 };
 
-/* One text of the session. */
+/* Drafts for one sequence. */
 struct ahead {
     struct text text;               /* all tokens of the sequence; -1: lost to a window */
-    struct text held;               /* of these and of drafts, what the draft model has decoded */
-    int32_t tokens[TND_DRAFT_MOST]; /* drafted behind the text, */
-    int n_drafted;                  /* this many of them with cells and logits; */
-    int next;                       /* the first that nobody asked for */
+    struct text held;               /* those tokens and drafts that the draft model has decoded */
+    int32_t tokens[TND_DRAFT_MOST]; /* drafted tokens that follow the text, */
+    int n_drafted;                  /* of which this many have cells and logits; */
+    int next;                       /* the first one that the caller has not asked for */
     bool has_guess;                 /* tokens[0] is a guess that was not decoded */
     bool is_asked;                  /* the caller wants the next drafted token */
     struct tnd_draft_hope hope;
@@ -41,19 +42,19 @@ struct ahead {
 };
 
 struct tnd_llama_draft {
-    tandem_session *model;         /* a smaller model's, or */
-    struct tnd_draft_heads *heads; /* a layer of the model; both NULL: the text is looked up */
+    tandem_session *model;         /* session of a smaller model, or */
+    struct tnd_draft_heads *heads; /* a layer of the model; both NULL: look-up in the text */
     int most, n_sequences;
     bool is_fixed;
     struct ahead *texts;                /* {n_sequences} */
-    struct tandem_batch_entry *entries; /* {n_sequences}: what must be computed, */
-    int64_t *drafted;                   /* its last tokens that are drafts */
+    struct tandem_batch_entry *entries; /* {n_sequences}: entries to compute, and how many */
+    int64_t *drafted;                   /* of their last tokens are drafts */
     int32_t *tokens;                    /* {n_sequences, 1 + TND_DRAFT_MOST} */
-    int n_failed;                       /* drafts of the model, one after the other */
+    int n_failed;                       /* consecutive failures of the draft model */
     struct tandem_draft_info info;
 };
 
-/* The session that drafts; NULL: the text itself is looked up. */
+/* The session that computes drafts; NULL: they are looked up in the text. */
 static tandem_session *asked(const struct tnd_llama_draft *draft)
 {
     return draft->heads != NULL ? tnd_draft_heads_session(draft->heads) : draft->model;
@@ -73,7 +74,7 @@ void tnd_llama_draft_note(tandem_session *session, int32_t sequence, int64_t pos
 
 /* ---- texts ---- */
 
-/* False: no memory; the text is then none. */
+/* False: no memory; the text is empty then. */
 static bool append(struct text *text, const int32_t *tokens, int64_t n)
 {
     if (text->n + n > text->capacity) {
@@ -91,7 +92,8 @@ static bool append(struct text *text, const int32_t *tokens, int64_t n)
     return true;
 }
 
-/* Brings a text to what the cache knows of it: after a state was read, or without memory. */
+/* Rebuilds a text from the tokens in the cache: after a state was read, or after memory was
+ * short. */
 static bool gather(const tandem_session *session, int32_t sequence, struct text *text)
 {
     const struct tnd_llama_kv_cache *cache = &session->cache;
@@ -112,7 +114,7 @@ static bool gather(const tandem_session *session, int32_t sequence, struct text 
     return true;
 }
 
-/* Brings the text of a sequence up to its position. */
+/* Completes the text of a sequence up to its position. */
 static bool keep_text(const tandem_session *session, int32_t sequence)
 {
     struct text *text = &session->draft->texts[sequence].text;
@@ -174,7 +176,8 @@ static bool decode_draft(struct tnd_llama_draft *draft, struct ahead *ahead, int
     return true;
 }
 
-/* The cells of its session may be too few for all texts: they are given up, and decoded again. */
+/* Drops all cells of the draft model's session, which may have too few for all texts; they are
+ * decoded again when needed. */
 static void note_failure(struct tnd_llama_draft *draft)
 {
     for (int i = 0; i < draft->model->n_sequences; i++) {
@@ -186,7 +189,7 @@ static void note_failure(struct tnd_llama_draft *draft)
     draft->info.has_failed = ++draft->n_failed >= MOST_FAILURES;
 }
 
-/* Drafts by the draft model. Its session keeps what its text has in common with this one. */
+/* Drafts with the draft model. Its session keeps the prefix that it shares with this text. */
 static int ask_model(struct tnd_llama_draft *draft, int32_t sequence, int n, int32_t *out)
 {
     struct ahead *ahead = &draft->texts[sequence];
@@ -234,8 +237,8 @@ static int ask_heads(struct tnd_llama_draft *draft, int32_t sequence, int n, int
     return k > 0 ? k : 0;
 }
 
-/* What may be drafted behind an entry: 0 where nothing can. For drafts from the text, `out` has
- * them. */
+/* Maximum number of tokens to draft after an entry; 0 if none can be. Drafts from the text itself
+ * are written to `out`. */
 static int room_of(const tandem_session *session, const struct tandem_batch_entry *entry,
                    int32_t *out)
 {
@@ -250,14 +253,14 @@ static int room_of(const tandem_session *session, const struct tandem_batch_entr
                                 : tnd_draft_look_up(ahead->text.tokens, ahead->text.n, most, out);
 }
 
-/* Floats behind a drafted token. */
+/* Number of floats in the results of a drafted token. */
 static size_t results_of(const tandem_session *session)
 {
     const struct tandem_hparams *h = &session->model->hparams;
     return (size_t)h->vocabulary + (session->has_embeddings ? (size_t)h->dim : 0);
 }
 
-/* Room for the results behind n drafted tokens. */
+/* Allocates memory for the results of n drafted tokens. */
 static bool reserve_results(const tandem_session *session, struct ahead *ahead, int n)
 {
     if (n > ahead->room) {
@@ -271,7 +274,7 @@ static bool reserve_results(const tandem_session *session, struct ahead *ahead, 
     return true;
 }
 
-/* A draft model that does not pay is asked now and then, less and less often. */
+/* Retries a draft model that did not pay, at growing intervals. */
 static int probe(struct ahead *ahead, int room, int chosen)
 {
     struct tnd_draft_hope *hope = &ahead->hope;
@@ -288,14 +291,14 @@ static int probe(struct ahead *ahead, int room, int chosen)
     return room < PROBE ? room : PROBE;
 }
 
-/* Time of one token by the draft model; 0: there is none, or it is not known. */
+/* Time per token of the draft model; 0: there is none, or its time is unknown. */
 static double draft_token_us(const struct tnd_llama_draft *draft)
 {
     const tandem_session *by = asked(draft);
     return by != NULL ? tnd_batch_times_expect(&by->times, 1, true).us : 0;
 }
 
-/* Adds drafts to the entries that must be computed. */
+/* Adds drafts to the entries to compute. */
 static void add_drafts(tandem_session *session, int64_t n)
 {
     struct tnd_llama_draft *draft = session->draft;
@@ -350,7 +353,7 @@ static bool is_ahead(const struct tnd_llama_draft *draft, const struct tandem_ba
            ahead->tokens[ahead->next] == entry->tokens[0];
 }
 
-/* What the caller asked for tells whether the draft, or the guess, was right. */
+/* The caller's choice shows whether the draft, or the guess, was right. */
 static void learn(struct tnd_llama_draft *draft, const struct tandem_batch_entry *entry)
 {
     struct ahead *ahead = &draft->texts[entry->sequence];
@@ -383,8 +386,8 @@ static void take(tandem_session *session, const struct tandem_batch_entry *entry
     (void)append(&ahead->text, entry->tokens, 1);
 }
 
-/* The entries that were not drafted, with drafts of their own. Nothing is appended when it fails.
- * Cells for drafts are not worth a failure: without room there are none. */
+/* Computes the entries that were not drafted, with drafts after them. After a failure nothing was
+ * appended. Without enough cells there are no drafts, which is no failure. */
 static enum tandem_status compute(tandem_session *session, int64_t n, struct tandem_error *error)
 {
     struct tnd_llama_draft *draft = session->draft;
@@ -436,7 +439,7 @@ enum tandem_status tnd_llama_decode_ahead(tandem_session *session,
         }
     }
     enum tandem_status status = n > 0 ? compute(session, n, error) : TANDEM_OK;
-    if (status == TANDEM_E_LIMIT) { /* cells that drafts hold */
+    if (status == TANDEM_E_LIMIT) { /* drafts may hold the cells that are missing */
         drop_all(session);
         memset(draft->drafted, 0, (size_t)n_entries * sizeof(draft->drafted[0]));
         status = tnd_llama_decode(session, entries, draft->drafted, n_entries, error);
@@ -456,7 +459,7 @@ enum tandem_status tnd_llama_decode_ahead(tandem_session *session,
     return TANDEM_OK;
 }
 
-/* ---- the public side ---- */
+/* ---- public interface ---- */
 
 static void free_draft(struct tnd_llama_draft *draft, int n)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * How many tokens to draft: what is expected to be accepted against what a larger batch takes. */
+ * How many tokens to draft: expected acceptance against the time of a larger batch. */
 #include "llama/draft.h"
 
 #include "llama/llama_error.h"
 
 static const double TOKEN_SHARE = 0.07; /* of a token in the mean: with more, chance ends drafts */
-static const double LEAST_GAIN = 1.02;  /* a draft that gains less is not worth its risk */
-static const double FEW = 0.02;         /* acceptance stays above, so that it can come back */
+static const double LEAST_GAIN = 1.02;  /* least gain that is worth the risk */
+static const double FEW = 0.02;         /* lower bound of the acceptance, so that it can recover */
 
 void tnd_draft_learn(struct tnd_draft_hope *hope, bool was_right)
 {
-    const double mean = 1.0 / (double)(2 + hope->n++); /* what was hoped for first counts as one */
+    const double mean = 1.0 / (double)(2 + hope->n++); /* the initial estimate counts as one */
     const double share = mean > TOKEN_SHARE ? mean : TOKEN_SHARE;
     hope->acceptance += share * ((was_right ? 1.0 : 0.0) - hope->acceptance);
     hope->acceptance = hope->acceptance < FEW ? FEW : hope->acceptance;
@@ -21,7 +21,7 @@ void tnd_draft_choose(const struct tnd_batch_times *times, double draft_us,
                       int *out)
 {
     int drafted[TND_LLAMA_MAX_SEQUENCES] = {0};
-    double chance[TND_LLAMA_MAX_SEQUENCES]; /* that the next token of the draft is accepted */
+    double chance[TND_LLAMA_MAX_SEQUENCES]; /* that the draft's next token is accepted */
     double expected = n;
     int64_t n_drafted = 0;
     double best = LEAST_GAIN * (double)n / tnd_batch_times_expect(times, m, true).us;
@@ -30,7 +30,7 @@ void tnd_draft_choose(const struct tnd_batch_times *times, double draft_us,
         out[i] = 0;
         chance[i] = hopes[i]->acceptance;
     }
-    for (;;) { /* one more token where it is likeliest; times may have steps: all sizes are tried */
+    for (;;) { /* adds the likeliest token; all sizes are tried, because times may have steps */
         int at = -1;
         for (int i = 0; i < n; i++) {
             at = drafted[i] < room[i] && (at < 0 || chance[i] > chance[at]) ? i : at;
@@ -69,7 +69,7 @@ int tnd_draft_look_up(const int32_t *text, int64_t n, int most, int32_t *out)
             best = i + 1;
         }
     }
-    for (int k = 0; best >= 0 && k < most; k++) { /* behind its end the text repeats itself */
+    for (int k = 0; best >= 0 && k < most; k++) { /* beyond its end, the text repeats itself */
         out[k] = best + k < n ? text[best + k] : out[best + k - n];
         if (out[k] < 0) {
             return k;

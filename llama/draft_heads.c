@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Drafts by a layer that predicts ahead. Its session holds, one behind the other, what the layer
- * made of the states it was shown; its positions need not be the model's: rope counts distances
- * alone, and states that were lost (a loaded text, tokens taken back) leave a gap that costs
- * nothing but good drafts. */
+ * Drafts by a layer that predicts ahead. Its session holds, in sequence, the keys and values that
+ * the layer computed from the states it was given. Their positions need not match the model's,
+ * because rope depends on distances only; states that were lost (a loaded text, a rollback) leave a
+ * gap, which only costs the quality of drafts. */
 #include "llama/draft_heads.h"
 
 #include <stdlib.h>
@@ -11,15 +11,15 @@
 #include "llama/llama_error.h"
 
 enum {
-    MANY = 64,  /* states that wait: then the layer sees them, whether anything is drafted or not */
-    CHUNK = 512 /* of them at once */
+    MANY = 64,  /* pending states from which on the layer decodes them even if nothing is drafted */
+    CHUNK = 512 /* states that it decodes per batch */
 };
 
-/* What the layer that predicts ahead has seen of a sequence. */
+/* What the draft layer has decoded of a sequence. */
 struct shown {
-    int64_t n_held; /* states that the layer has seen */
-    int64_t next;   /* position of the first one that waits */
-    float *states;  /* {dim, capacity}: those that wait */
+    int64_t n_held; /* states that the layer has decoded */
+    int64_t next;   /* position of the first pending one */
+    float *states;  /* {dim, capacity}: pending states */
     int64_t n, capacity;
 };
 
@@ -28,7 +28,7 @@ struct tnd_draft_heads {
     int64_t dim;
     int n_sequences;
     struct shown *texts; /* {n_sequences} */
-    float *own;          /* {dim}: the layer's own state */
+    float *own;          /* {dim}: the layer's own output state */
 };
 
 enum tandem_status tnd_draft_heads_new(const tandem_session *session,
@@ -89,7 +89,7 @@ tandem_session *tnd_draft_heads_session(const struct tnd_draft_heads *heads)
     return heads->session;
 }
 
-/* The layer forgets all but the first n states. */
+/* Drops all but the first n states of the layer's session. */
 static void cut(struct tnd_draft_heads *heads, int32_t sequence, int64_t n)
 {
     struct shown *shown = &heads->texts[sequence];
@@ -120,7 +120,7 @@ void tnd_draft_heads_note(struct tnd_draft_heads *heads, int32_t sequence, int64
                           const float *state)
 {
     struct shown *shown = &heads->texts[sequence];
-    if (position < shown->next) { /* the state before was seen with a token that is gone */
+    if (position < shown->next) { /* the previous state was decoded with a token that was dropped */
         const int64_t first = shown->next - shown->n_held;
         const int64_t keep = position - 1 - first;
         cut(heads, sequence, keep > 0 ? keep : 0);
@@ -151,8 +151,8 @@ static enum tandem_status decode(struct tnd_draft_heads *heads, int32_t sequence
     return status;
 }
 
-/* Shows the layer the states whose next token is known. Returns how many; 0 also where some are
- * missing; -1: it failed. */
+/* Decodes the pending states whose next token is known. Returns how many; 0 also if states are
+ * missing; -1: failure. */
 static int64_t show(struct tnd_draft_heads *heads, int32_t sequence, const int32_t *text,
                     int64_t n_text, bool wants_logits)
 {

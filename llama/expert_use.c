@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Which experts a session's tokens use: the routers' choices are outputs of each graph and are
- * counted when it has run, on whatever backends. */
+ * Counts which experts a session's tokens use: the routers' choices are outputs of each graph and
+ * are counted after its run, on any backend. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +56,7 @@ void tnd_llama_experts_forget(tandem_session *session)
     }
 }
 
-/* Tokens of a micro-batch in a layer; `ids`: {used, m}. */
+/* Counts the tokens of a micro-batch in a layer; `ids`: {used, m}. */
 static void count_layer(tandem_session *session, int64_t layer, const tandem_tensor *ids)
 {
     struct tnd_llama_expert_counts *counts = &session->experts;
@@ -64,7 +64,7 @@ static void count_layer(tandem_session *session, int64_t layer, const tandem_ten
     const int64_t experts = session->model->hparams.experts;
     const int32_t *values = tandem_tensor_data(ids);
     for (int64_t i = 0; i < tandem_tensor_elements(ids); i++) {
-        LLAMA_ASSERT(values[i] >= 0 && values[i] < experts); /* a top_k of the scores */
+        LLAMA_ASSERT(values[i] >= 0 && values[i] < experts); /* top_k returns valid indices */
         const int64_t expert = layer * experts + values[i];
         const int64_t bytes = counts->is_used[values[i]] != 0 ? 0 : counts->expert_bytes[layer];
         counts->hits[expert]++;

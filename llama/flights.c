@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Batches in flight: where layers are divided among ranks, rank 0 computes its own of a batch and
- * goes on to the next one, while the other ranks compute theirs. Batches of different sequences do
- * not need each other's results, so all ranks compute at the same time. They go through the ranks
- * in the order in which they were begun, as messages between two ranks do; so results come in that
- * order, and what follows a batch comes after it on every rank.
- *
- * Elsewhere a batch that is begun is decoded at once, and only its end waits for the caller. */
+ * Batches in flight: if layers are divided among ranks, rank 0 computes its own layers of a batch
+ * and goes on to the next one, while the other ranks compute theirs. Batches of different sequences
+ * are independent, so all ranks compute at the same time. Batches pass through the ranks in the
+ * order in which they were begun, as messages between two ranks do; so results come in that order
+ * on every rank. In other sessions, beginning a batch decodes it at once; only its results wait for
+ * the caller. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,7 @@
 #include "llama/session.h"
 #include "llama/shard.h"
 
-/* Whether other ranks compute a batch while this one goes on to the next. */
+/* Whether other ranks can compute a batch while this one goes on to the next. */
 static bool can_be_in_flight(const tandem_session *session)
 {
     const struct tnd_llama_shard *shard = session->model->shard;
@@ -43,7 +42,7 @@ static bool has(const struct tnd_llama_flight *flight, int32_t sequence)
     return is_there;
 }
 
-/* Waits for the results of the oldest n. The first failure ends it. */
+/* Waits for the results of the oldest n batches. Stops at the first failure. */
 static enum tandem_status finish_first(tandem_session *session, int n, struct tandem_error *error)
 {
     enum tandem_status status = TANDEM_OK;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The forward pass of the llama family (Touvron et al. 2023, arXiv:2302.13971; Jiang et al. 2023,
- * arXiv:2310.06825; Yang et al. 2024, arXiv:2407.10671), one function a formula of the papers.
- * Shapes stand behind each tensor, fastest dimension first; M tokens, T cells of the KV cache. */
+ * arXiv:2310.06825; Yang et al. 2024, arXiv:2407.10671), one function per formula of the papers.
+ * Comments give the shape of each tensor, fastest dimension first; M tokens, T cells of the KV
+ * cache. */
 #include "llama/forward.h"
 
 #include <math.h>
@@ -15,16 +16,16 @@
 struct part {
     struct pass pass;
     struct tnd_llama_batch batch;
-    struct tnd_llama_kv_cache cache; /* as these tokens see it: nothing of later ones */
+    struct tnd_llama_kv_cache cache; /* as these tokens see it: without later ones */
     tandem_tensor *x;                /* {dim, M} */
 };
-/* x + attention of its norm, and behind it or beside it the feed-forward network or the experts.
- * What a block adds may be normed once more (Gemma 2, OLMo 2). */
+/* x + attention(norm(x)), then the feed-forward network or the experts, after it or in parallel.
+ * The sum may be normed, too (Gemma 2, OLMo 2). */
 static tandem_tensor *run_layer(const struct pass *p, tandem_tensor *x, int64_t layer)
 {
     const struct tandem_hparams *h = &p->model->hparams;
     const struct tnd_llama_layer *w = &p->model->layers[layer];
-    /* with no other norm of the feed-forward network it is that one (gpt-oss) */
+    /* if the feed-forward network has no other norm, this is its norm (gpt-oss) */
     const bool is_post = w->ffn_norm != NULL || w->ffn_post_norm != NULL;
     tandem_tensor *y = norm(p, x, w->attn_norm, w->attn_norm_b); /* {dim, M} */
     tandem_tensor *of_attention =
@@ -45,7 +46,7 @@ static tandem_tensor *run_layer(const struct pass *p, tandem_tensor *x, int64_t 
     return norm(p, sum, w->layer_sum_norm, w->layer_sum_norm_b);
 }
 
-/* The first token of the text whose last one is `last`. */
+/* Index of the first token of the text whose last token is `last`. */
 static int64_t first_of(const struct tnd_llama_batch *batch, int64_t last)
 {
     int64_t first = last;
@@ -55,7 +56,7 @@ static int64_t first_of(const struct tnd_llama_batch *batch, int64_t last)
     return first;
 }
 
-/* How much of each token is in the mean of each text: {M, outputs} */
+/* Weights of each token in the mean of each text: {M, outputs} */
 static tandem_tensor *shares(const struct pass *p)
 {
     const struct tnd_llama_batch *batch = p->batch;
@@ -72,8 +73,8 @@ static tandem_tensor *shares(const struct pass *p)
     return tensor;
 }
 
-/* What the classifier reads: tanh(Wr x + br) (Devlin et al. 2018; Liu et al. 2019,
- * arXiv:1907.11692), or the norm of gelu(Wr x) (Warner et al. 2024, arXiv:2412.13663). */
+/* Input of the classifier: tanh(Wr x + br) (Devlin et al. 2018; Liu et al. 2019, arXiv:1907.11692),
+ * or the norm of gelu(Wr x) (Warner et al. 2024, arXiv:2412.13663). */
 static tandem_tensor *before_scores(const struct pass *p, tandem_tensor *x)
 {
     const tandem_model *model = p->model;
@@ -83,7 +84,7 @@ static tandem_tensor *before_scores(const struct pass *p, tandem_tensor *x)
                : norm(p, tandem_gelu_erf(p->context, x), model->rank_norm, NULL);
 }
 
-/* One vector for each text, or its scores by a classifier. {dim or labels, outputs} */
+/* One vector per text, or its scores by a classifier: {dim or labels, outputs} */
 static tandem_tensor *pool(const struct pass *p, tandem_tensor *x)
 {
     tandem_context *c = p->context;
@@ -106,7 +107,7 @@ static tandem_tensor *pool(const struct pass *p, tandem_tensor *x)
                              model->rank_output_b);
 }
 
-/* The states of the tokens whose logits somebody asks for. {dim, outputs} */
+/* The states of the tokens whose logits are wanted: {dim, outputs} */
 static tandem_tensor *wanted_states(const struct pass *p, tandem_tensor *x)
 {
     if (p->batch->n_outputs != 1) {
@@ -117,7 +118,8 @@ static tandem_tensor *wanted_states(const struct pass *p, tandem_tensor *x)
     return tandem_view(p->context, x, 2, ne, NULL, (size_t)(p->batch->outputs[0] - p->begin) * row);
 }
 
-/* {vocabulary, outputs}; by rows on rank 0, of those that are not chosen there. */
+/* Logits {vocabulary, outputs}; by rows, on rank 0 and only of the columns that the ranks have not
+ * chosen. */
 static tandem_tensor *classifier(const struct pass *p, tandem_tensor *wanted,
                                  tandem_tensor **out_embeddings)
 {
@@ -129,7 +131,7 @@ static tandem_tensor *classifier(const struct pass *p, tandem_tensor *wanted,
         tandem_graph_add(p->graph, *out_embeddings);
     }
     tandem_tensor *logits = y;
-    if (p->model->output != NULL) { /* NULL: a rank without any of it */
+    if (p->model->output != NULL) { /* NULL: this rank has no part of it */
         logits = plus(p, tandem_mul_mat(p->context, p->model->output, y), p->model->output_b);
         logits = scaled(p, logits, h->logit_scale);
         logits = h->logit_cap == 0.0f ? logits : capped(p, logits, h->logit_cap, 1.0f);
@@ -137,7 +139,7 @@ static tandem_tensor *classifier(const struct pass *p, tandem_tensor *wanted,
     return tnd_llama_gather_logits(p->model, p->context, p->batch->best, logits);
 }
 
-/* I32 {4, outputs}: a token for each text. */
+/* Choices, I32 {4, outputs}: a token for each output. */
 static tandem_tensor *choices(const struct pass *p, tandem_tensor *logits)
 {
     const struct tnd_llama_batch *batch = p->batch;
@@ -168,7 +170,8 @@ static int32_t order_of(const struct tnd_llama_batch *batch, int64_t i)
     return batch->sequences[i] * TND_LLAMA_SPAN + batch->positions[i];
 }
 
-/* Tokens on each side in a window on both: together with a position within the span of a text. */
+/* Tokens on each side of a two-sided window, bounded so that position + half a window stays within
+ * the span of a text. */
 static int32_t half_window(const struct tandem_hparams *h)
 {
     return (int32_t)(h->window / 2 < TND_LLAMA_POSITIONS ? h->window / 2 : TND_LLAMA_POSITIONS - 1);
@@ -181,13 +184,14 @@ int64_t tnd_llama_window(const struct tandem_hparams *h, bool is_windowed)
                            : h->window;
 }
 
-/* The order of a cell; of encoders it is that of a token. */
+/* The order of a key: of its cell, or in encoders of its token. */
 static int32_t key_order(const struct pass *p, int64_t cell)
 {
     return p->model->hparams.is_encoder ? order_of(p->batch, cell) : p->cache->orders[cell];
 }
 
-/* Queries of encoders are behind all that they see: their text, or half of a window. */
+/* The order of an encoder's query, which must be above all keys that it sees: the whole text, or
+ * half of a window beyond its position. */
 static int32_t query_order(const struct pass *p, bool is_windowed, int64_t i)
 {
     const struct tandem_hparams *h = &p->model->hparams;
@@ -202,7 +206,7 @@ static bool is_seen(const struct pass *p, bool is_windowed, int64_t cell, int64_
     return distance >= 0 && distance < tnd_llama_window(&p->model->hparams, is_windowed);
 }
 
-/* (The keys with the least and the largest order tell for all between.) */
+/* (It suffices to compare the keys of the least and of the largest order.) */
 static bool is_all_seen(const struct pass *p, bool is_windowed)
 {
     int64_t least = INT64_MAX, most = INT64_MIN;
@@ -220,7 +224,7 @@ static bool is_all_seen(const struct pass *p, bool is_windowed)
     return all_seen;
 }
 
-/* Numbers in place of a mask: M + T of them. */
+/* Orders of M queries and T keys, in place of a mask. */
 static tandem_tensor *make_orders(const struct pass *p, bool is_windowed)
 {
     const int64_t n = p->t + p->m;
@@ -239,7 +243,7 @@ static tandem_tensor *make_orders(const struct pass *p, bool is_windowed)
 
 static tandem_tensor *make_mask(const struct pass *p, bool is_windowed)
 {
-    const int64_t ne[] = {p->t + p->model->hparams.has_sinks, p->m}; /* sinks are seen */
+    const int64_t ne[] = {p->t + p->model->hparams.has_sinks, p->m}; /* sinks are always visible */
     tandem_tensor *mask = tandem_tensor_new(p->context, TANDEM_TYPE_F32, 2, ne);
     float *values = tandem_tensor_data(mask);
     for (int64_t i = 0; mask != NULL && i < p->m; i++) {
@@ -285,8 +289,8 @@ static enum tandem_status make_inputs(struct pass *p, struct tandem_error *error
     return tandem_context_status(p->context, error);
 }
 
-/* W (norm of the embedding, norm of the state): what a layer that predicts ahead begins with
- * (DeepSeek-AI 2024, arXiv:2412.19437, formula 21). {dim, M} */
+/* W (norm of the embedding, norm of the state): input of the draft layer (DeepSeek-AI 2024,
+ * arXiv:2412.19437, formula 21). {dim, M} */
 static tandem_tensor *join_hidden(const struct pass *p, tandem_tensor *x)
 {
     const tandem_model *model = p->model;
@@ -306,8 +310,8 @@ static tandem_tensor *join_hidden(const struct pass *p, tandem_tensor *x)
 
 /* ---- batches and micro-batches ---- */
 
-/* The cells that tokens up to `end` see: without those of later ones, as far as these are the last.
- * What stands between is hidden by its order. */
+/* Number of cells that tokens up to `end` can see. Cells of later tokens are left out only if they
+ * are the last ones; others are hidden by their orders. */
 static int64_t cells_until(const struct tnd_llama_kv_cache *cache, int64_t end)
 {
     int64_t t = cache->n_used;
@@ -317,7 +321,7 @@ static int64_t cells_until(const struct tnd_llama_kv_cache *cache, int64_t end)
     return t;
 }
 
-/* By layers: the state that the rank before has computed. {dim, M} */
+/* By layers: receives the state that the previous rank has computed. {dim, M} */
 static void begin_behind(struct part *part)
 {
     const struct pass *p = &part->pass;
@@ -328,7 +332,7 @@ static void begin_behind(struct part *part)
     }
 }
 
-/* Tokens begin .. end - 1 of a batch. */
+/* Begins a part: tokens begin .. end - 1 of a batch. */
 static enum tandem_status begin_part(struct part *part, const tandem_model *model,
                                      const struct tnd_llama_kv_cache *cache,
                                      const struct tnd_llama_batch *whole, int number, int64_t begin,
@@ -388,7 +392,7 @@ static enum tandem_status begin_part(struct part *part, const tandem_model *mode
     return TANDEM_OK;
 }
 
-/* By layers: what leaves this rank. */
+/* By layers: sends the state that leaves this rank. */
 static void end_own(struct part *part)
 {
     const struct pass *p = &part->pass;
@@ -400,7 +404,7 @@ static void end_own(struct part *part)
     }
 }
 
-/* {n, outputs} that rank `from` has in `x`, on rank `to`; x itself elsewhere. */
+/* Moves x {n, outputs} from rank `from` to rank `to`; on other ranks returns x itself. */
 static tandem_tensor *hand_over(const struct pass *p, int from, int to, int64_t n, tandem_tensor *x)
 {
     const int rank = p->model->shard->rank;
@@ -413,8 +417,8 @@ static tandem_tensor *hand_over(const struct pass *p, int from, int to, int64_t 
     return x;
 }
 
-/* By layers, once all micro-batches are in flight: from the last layer's rank to the one with
- * the classifier, and from there to rank 0. */
+/* By layers, when all micro-batches are in flight: moves states from the last layer's rank to the
+ * classifier's rank, and the results to rank 0. */
 static void end_part(struct part *part, int number, struct tnd_llama_forward *forward)
 {
     const struct pass *p = &part->pass;
@@ -436,7 +440,7 @@ static void end_part(struct part *part, int number, struct tnd_llama_forward *fo
     }
 }
 
-/* The layers of a stage, and behind the last one the classifier. */
+/* The layers of a stage, and after the last one the classifier. */
 static void run_stage(struct part *part, const struct tnd_llama_split *split, int stage, int number,
                       struct tnd_llama_forward *forward)
 {
@@ -470,9 +474,10 @@ static void run_stage(struct part *part, const struct tnd_llama_split *split, in
     }
 }
 
-/* Micro-batch i is in a stage while micro-batch i + 1 is in the stage before, which stands first:
- * its place gets its work before anybody waits for the other one. A micro-batch sees keys and
- * values of earlier ones, which have left the layer. Each is a chain, with memory of its own. */
+/* Software pipeline: micro-batch i is in a stage while micro-batch i + 1 is in the stage before.
+ * The earlier stage comes first in the graph, so that its device gets work before anything waits
+ * for the other. A micro-batch sees keys and values of earlier ones, which have passed the layer
+ * already. Each micro-batch is a chain with memory of its own. */
 enum tandem_status tnd_llama_forward(const tandem_model *model,
                                      const struct tnd_llama_kv_cache *cache,
                                      const struct tnd_llama_batch *batch, tandem_context *context,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the formulas of the forward pass share: forward.c has the layers and what goes into them,
+ * What the formulas of the forward pass share: forward.c has the layers and their inputs,
  * forward_attention.c and forward_ffn.c the two blocks of a layer. */
 #ifndef TND_LLAMA_FORWARD_H
 #define TND_LLAMA_FORWARD_H
@@ -8,7 +8,7 @@
 #include "llama/model.h"
 #include "llama/shard.h"
 
-/* What every formula needs. */
+/* Arguments of every formula. */
 struct pass {
     const tandem_model *model;
     const struct tnd_llama_kv_cache *cache;
@@ -19,14 +19,14 @@ struct pass {
     tandem_tensor *positions; /* I32 {M} */
     tandem_tensor *cells;     /* I32 {M}, of the new keys and values; NULL: written run by run */
     tandem_tensor *outputs;   /* I32 {outputs} */
-    tandem_tensor *zeros;     /* {dim, M}, what a rank adds that has nothing of a block */
-    /* [1] of layers with a window: orders I32 {T + M}; F32 {T, M} when not fused; NULL: all is seen
-     */
+    tandem_tensor *zeros;     /* {dim, M}: what a rank without a part of a block adds */
+    /* [0] of ordinary layers, [1] of layers with a window: orders I32 {T + M}; F32 {T, M} if not
+     * fused; NULL: all is visible */
     tandem_tensor *mask[2];
-    int64_t m, t;         /* encoders have no cells: T is M */
-    tandem_tensor *types; /* I32 {M}; NULL: tokens have none */
-    int64_t begin; /* of the first token in the whole batch, which `outputs` of a batch count */
-    tandem_tensor **after; /* the last message to or from another rank, by layers */
+    int64_t m, t;          /* encoders have no cells: T is M */
+    tandem_tensor *types;  /* I32 {M}; NULL: tokens have none */
+    int64_t begin;         /* first token's index in the whole batch, to which `outputs` refer */
+    tandem_tensor **after; /* by layers: the last message to or from another rank */
 };
 
 /* y + b; b may be NULL */
@@ -55,17 +55,17 @@ static inline tandem_tensor *scaled(const struct pass *p, tandem_tensor *x, floa
     return scale == 1.0f ? x : tandem_scale(p->context, x, scale);
 }
 
-/* Orders that a query sees, its own included, of layers with a window or without one. */
+/* Number of orders that a query sees, including its own, in layers with or without a window. */
 int64_t tnd_llama_window(const struct tandem_hparams *h, bool is_windowed);
 
-/* W y, of which each rank has a part; zeros where it has none of W. */
+/* W y, summed over ranks that each have a part of W; zeros if this rank has none. */
 static inline tandem_tensor *sum_of_ranks(const struct pass *p, tandem_tensor *w, tandem_tensor *y)
 {
     y = w != NULL ? tandem_mul_mat(p->context, w, y) : p->zeros;
     return tnd_llama_sum_ranks(p->model, p->context, y);
 }
 
-/* x + y, as much of y as the model says */
+/* x + residual_scale y */
 static inline tandem_tensor *add_block(const struct pass *p, tandem_tensor *x, tandem_tensor *y)
 {
     return tandem_add(p->context, x, scaled(p, y, p->model->hparams.residual_scale));
@@ -77,14 +77,14 @@ static inline tandem_tensor *number(const struct pass *p, enum tnd_llama_number 
     return tandem_view(p->context, p->model->numbers, 1, &one, NULL, (size_t)i * sizeof(float));
 }
 
-/* cap tanh(scale x / cap): no more than cap (Gemma 2; Bello et al. 2016) */
+/* cap tanh(scale x / cap): bounded by cap (Gemma 2; Bello et al. 2016) */
 static inline tandem_tensor *capped(const struct pass *p, tandem_tensor *x, float cap, float scale)
 {
     tandem_context *c = p->context;
     return tandem_scale(c, tandem_tanh(c, tandem_scale(c, x, scale / cap)), cap);
 }
 
-/** Wo attention(y) of a layer; its keys and values go to the cache first. {dim, M} */
+/** Wo attention(y) of a layer; stores its keys and values in the cache first. {dim, M} */
 tandem_tensor *tnd_llama_attend(const struct pass *p, tandem_tensor *y, int64_t layer);
 /** W2 (silu(W1 y) * W3 y), SwiGLU and its kind (Shazeer 2020), or W2 gelu(W3 y). {dim, M} */
 tandem_tensor *tnd_llama_feed_forward(const struct pass *p, const struct tnd_llama_layer *w,

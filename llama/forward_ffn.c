@@ -5,7 +5,7 @@
 
 #include "llama/forward.h"
 
-/* What the other half of a gate is multiplied by: itself, or clamped and one more. */
+/* The factor of the gate: `up` itself, or clamped plus one. */
 static tandem_tensor *other_half(const struct pass *p, tandem_tensor *up)
 {
     tandem_context *c = p->context;
@@ -16,7 +16,7 @@ static tandem_tensor *other_half(const struct pass *p, tandem_tensor *up)
     return tandem_add(c, up, number(p, TND_LLAMA_ONE));
 }
 
-/* What a gate goes through; silu nearly always. */
+/* The gate's activation; usually silu. */
 static tandem_tensor *activate(const struct pass *p, tandem_tensor *gate)
 {
     tandem_context *c = p->context;
@@ -43,15 +43,15 @@ static tandem_tensor *activate(const struct pass *p, tandem_tensor *gate)
     return gate;
 }
 
-/* The first n of a's values added up, for each of its rows: {1, rows}. */
+/* Sum of the first n values of each row of a: {1, rows}. */
 static tandem_tensor *sum_rows(const struct pass *p, tandem_tensor *a, int64_t n)
 {
     return tandem_mul_mat(p->context, tandem_view(p->context, p->model->group_ones, 1, &n, NULL, 0),
                           a);
 }
 
-/* Scores {experts, M}, far below zero outside of the groups that a token takes: those with the best
- * expert (DeepSeek V2), or with the best two together (V3). */
+/* Scores {experts, M}, far below zero except in the groups that a token uses: those with the best
+ * single expert (DeepSeek V2), or with the largest sum of their best two (V3). */
 static tandem_tensor *of_groups(const struct pass *p, tandem_tensor *scores)
 {
     tandem_context *c = p->context;
@@ -81,9 +81,8 @@ static tandem_tensor *of_groups(const struct pass *p, tandem_tensor *scores)
     return tandem_reshape(c, scores, 2, ne);
 }
 
-/* Which experts a token uses, and how much each counts: the largest of softmax(Wr y), or of
- * sigmoid(Wr y) (DeepSeek-AI 2024, arXiv:2412.19437), which add up to 1 again where the model says
- * so. */
+/* Chooses the experts of each token and their weights: the largest of softmax(Wr y), or of
+ * sigmoid(Wr y) (DeepSeek-AI 2024, arXiv:2412.19437), normalised to sum 1 if the model says so. */
 static tandem_tensor *route(const struct pass *p, const struct tnd_llama_layer *w, tandem_tensor *y,
                             tandem_tensor **out_ids)
 {
@@ -99,14 +98,14 @@ static tandem_tensor *route(const struct pass *p, const struct tnd_llama_layer *
         g = h->has_normed_experts ? tandem_div(c, g, tandem_mul_mat(c, p->model->ones, g)) : g;
     } else {
         *out_ids = tandem_top_k(c, of_groups(p, scores), h->experts_used); /* I32 {used, M} */
-        g = h->has_normed_experts /* of those that are used: the same, divided by their sum */
+        g = h->has_normed_experts /* of the chosen ones: the same, divided by their sum */
                 ? tandem_soft_max(c, tandem_gather(c, scores, *out_ids), NULL, 1.0f)
                 : tandem_gather(c, tandem_soft_max(c, scores, NULL, 1.0f), *out_ids);
     }
     return scaled(p, g, h->expert_scale);
 }
 
-/* An expert that every token uses, times sigmoid(wg y) where there is a wg. */
+/* The expert that every token uses, times sigmoid(wg y) if there is a wg. */
 static tandem_tensor *shared_expert(const struct pass *p, const struct tnd_llama_layer *w,
                                     tandem_tensor *y)
 {
@@ -121,7 +120,7 @@ static tandem_tensor *shared_expert(const struct pass *p, const struct tnd_llama
     return tandem_mul(c, down, share);                                              /* {dim, M} */
 }
 
-/* y + the biases of its experts, {N, experts}; NULL: none. `y`: {N, used, M}. */
+/* y + the biases {N, experts} of its experts; NULL: none. `y`: {N, used, M}. */
 static tandem_tensor *plus_of(const struct pass *p, tandem_tensor *y, tandem_tensor *biases,
                               tandem_tensor *ids)
 {
@@ -136,8 +135,8 @@ static tandem_tensor *plus_of(const struct pass *p, tandem_tensor *y, tandem_ten
     return tandem_add(c, y, tandem_reshape(c, rows, 3, ne));
 }
 
-/* The sum of g_e W2_e (silu(W1_e y) * W3_e y) over the experts e of each token; ids that are -1 add
- * nothing. `b` has the biases of `all_ids`, which are added once. */
+/* Sum of g_e W2_e (silu(W1_e y) * W3_e y) over the experts e of each token; ids of -1 add nothing.
+ * `b` has the biases for `all_ids`, which are added once. */
 static tandem_tensor *sum_experts(const struct pass *p, const struct tnd_llama_hot_layer *w,
                                   const struct tnd_llama_layer *b, tandem_tensor *y,
                                   tandem_tensor *ids, tandem_tensor *all_ids, tandem_tensor *g)
@@ -153,7 +152,7 @@ static tandem_tensor *sum_experts(const struct pass *p, const struct tnd_llama_h
     return tandem_weighted_sum(c, plus_of(p, down, b->b2_exps, all_ids), g); /* {dim, M} */
 }
 
-/* Other numbers of experts, by a table I32 {1, experts}. */
+/* Renumbers experts by a table I32 {1, experts}. */
 static tandem_tensor *map_ids(const struct pass *p, tandem_tensor *ids, tandem_tensor *table)
 {
     const int64_t used = p->model->hparams.experts_used;
@@ -164,8 +163,8 @@ static tandem_tensor *map_ids(const struct pass *p, tandem_tensor *ids, tandem_t
     return tandem_reshape(p->context, mapped, 2, ne);                               /* {used, M} */
 }
 
-/* Hot experts, which a device keeps, and cold ones in the model's weights: two chains that do not
- * depend on one another, so that both sides work at once. */
+/* Hot experts, which a device keeps, and cold ones in the model's weights: two independent chains,
+ * so that host and device work at once. */
 static tandem_tensor *sum_all_experts(const struct pass *p, int64_t layer, tandem_tensor *y,
                                       tandem_tensor *ids, tandem_tensor *g)
 {
@@ -183,7 +182,8 @@ static tandem_tensor *sum_all_experts(const struct pass *p, int64_t layer, tande
     return tandem_add(p->context, of_hot, of_cold);
 }
 
-/* What both kinds of experts add, of which each rank has some, or some rows: one sum over ranks. */
+/* The sum of hot and cold experts. If ranks have some experts each, or some rows of them, one sum
+ * over ranks. */
 static tandem_tensor *experts_of_rank(const struct pass *p, int64_t layer, tandem_tensor *y,
                                       tandem_tensor *ids, tandem_tensor *g)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Continuing a text. A token that was chosen is decoded only when the one behind it is asked for,
- * so that no step is computed in vain. */
+ * Continuing a text. A chosen token is decoded only when the caller asks for the next one, so that
+ * no step is computed in vain. */
 #include <stdlib.h>
 
 #include "llama/llama_error.h"
@@ -10,7 +10,7 @@
 struct tandem_generator {
     struct tandem_generator_options options; /* steps: at most the context */
     int64_t n_emitted;
-    int64_t n_silent; /* 1: the beginning token stands in front and is not emitted */
+    int64_t n_silent; /* 1: the beginning token comes first and is not emitted */
     int32_t previous;
     struct tandem_token_stream stream;
 };
@@ -35,7 +35,7 @@ enum tandem_status tandem_generator_new(const struct tandem_generator_options *g
     o.steps = o.steps <= 0 || o.steps > context ? context : o.steps;
     const int64_t n = o.n_prompt < o.steps ? o.n_prompt : o.steps;
     const bool is_silent = o.prompt[0] == tandem_tokenizer_bos(o.tokenizer);
-    for (int64_t i = is_silent; i < n; i++) { /* before the decode, which may choose */
+    for (int64_t i = is_silent; i < n; i++) { /* before decoding, which may choose the next token */
         tandem_sampler_accept(o.sampler, o.prompt[i], false);
     }
     LLAMA_TRY(tandem_session_sample_with(o.session, 0, o.sampler, error));
@@ -58,7 +58,7 @@ void tandem_generator_free(tandem_generator *generator)
     free(generator);
 }
 
-/* The token at the next position: of the prompt, or chosen. */
+/* The next token: of the prompt, or chosen. */
 static enum tandem_status next_token(tandem_generator *generator, int32_t *out_token,
                                      struct tandem_error *error)
 {
@@ -80,7 +80,8 @@ static enum tandem_status next_token(tandem_generator *generator, int32_t *out_t
     return TANDEM_OK;
 }
 
-/* Whether the text ends in front of a token: the model says so, or begins another text. */
+/* Whether a token ends the text: an end token of the model, or the beginning token of another
+ * text. */
 static bool is_end(const tandem_generator *generator, int32_t token)
 {
     return token < 0 || token == tandem_tokenizer_bos(generator->options.tokenizer) ||
@@ -109,7 +110,7 @@ enum tandem_status tandem_generator_next(tandem_generator *generator, char *out,
                               capacity);
     }
     if (ends) {
-        generator->options.steps = generator->n_emitted; /* what follows would begin another text */
+        generator->options.steps = generator->n_emitted; /* another text would begin */
     } else {
         generator->previous = token;
         generator->n_emitted++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Opening grammars. */
+ * Opens grammars. */
 #include <stdlib.h>
 
 #include "llama/grammar.h"

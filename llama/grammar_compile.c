@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * From trees to automata, by Thompson's construction (Comm. ACM 11, 1968), one a rule: characters
- * become the bytes of their UTF-8, and rules are called by edges. */
+ * Compiles trees to automata by Thompson's construction (Comm. ACM 11, 1968), one per rule:
+ * characters become their UTF-8 bytes, and rules are called by edges. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "llama/grammar.h"
 
-enum { FEW_COPIES = 3 /* of an expression that is repeated; more of them call a rule */ };
+enum { FEW_COPIES = 3 /* of a repeated expression; for more, a rule is called */ };
 
 struct build {
     struct tnd_tree *tree;
     tandem_grammar *grammar;
-    struct tnd_grammar_edge *edges; /* as they come, */
-    int32_t *origins;               /* with where they begin */
+    struct tnd_grammar_edge *edges; /* in order of creation, */
+    int32_t *origins;               /* with the states where they begin */
     int32_t n_edges, capacity;
 };
 
@@ -65,7 +65,7 @@ static void add_empty(struct build *b, int32_t from, int32_t to)
 
 /* ---- characters ---- */
 
-/* The bytes of a code point. */
+/* Encodes a code point as UTF-8; returns the number of bytes. */
 static int utf8_of(uint32_t c, uint8_t *out)
 {
     const int n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
@@ -78,7 +78,7 @@ static int utf8_of(uint32_t c, uint8_t *out)
     return n;
 }
 
-/* A range whose code points have as many bytes, and whose bytes vary independently. */
+/* Adds a range whose code points have equally many bytes, which vary independently. */
 static void add_product(struct build *b, uint32_t low, uint32_t high, int32_t from, int32_t to)
 {
     uint8_t a[4], z[4];
@@ -91,8 +91,8 @@ static void add_product(struct build *b, uint32_t low, uint32_t high, int32_t fr
     }
 }
 
-/* Splits where the number of bytes changes, at the surrogates, and where a byte in front of others
- * changes while those do not go through all their values. */
+/* Splits a range where the number of bytes changes, at the surrogates, and where a leading byte
+ * changes while later bytes do not cover their whole range. */
 static void add_range(struct build *b, uint32_t low, uint32_t high, int32_t from, int32_t to)
 {
     static const uint32_t limits[] = {0x7f, 0x7ff, 0xd7ff, 0xffff, 0x10ffff};
@@ -107,7 +107,7 @@ static void add_range(struct build *b, uint32_t low, uint32_t high, int32_t from
         }
         for (uint32_t block = 0x3f; low >= 0x80 && block <= 0x3ffff; block = block << 6 | 0x3f) {
             if ((low & ~block) == (end & ~block)) {
-                break; /* the bytes in front are the same */
+                break; /* leading bytes are equal */
             }
             if ((low & block) != 0) {
                 end = low | block;
@@ -155,7 +155,7 @@ static void add_sequence(struct build *b, const struct tnd_tree_node *node, int3
     }
 }
 
-/* A child that is copied often becomes a rule of its own; what is copied then is the call. */
+/* Makes a rule of a child that is copied often, so that only calls are copied. */
 static int32_t share(struct build *b, struct tnd_tree_node *node)
 {
     const struct tnd_tree_node *child = &b->tree->nodes[node->first];
@@ -197,10 +197,10 @@ static void add_repeat(struct build *b, struct tnd_tree_node node, int32_t from,
     }
 }
 
-/* An expression between two states. Recursive as trees are deep. */
+/* Adds an expression between two states. Recursion is bounded by the depth of trees. */
 static void add_node(struct build *b, int32_t index, int32_t from, int32_t to)
 {
-    const struct tnd_tree_node node = b->tree->nodes[index]; /* they may move */
+    const struct tnd_tree_node node = b->tree->nodes[index]; /* a copy: nodes may move */
     if (b->tree->status != TANDEM_OK) {
         return;
     }
@@ -231,7 +231,7 @@ static void add_node(struct build *b, int32_t index, int32_t from, int32_t to)
     }
 }
 
-/* Rules may be added while others are built. */
+/* Builds all rules; building may add more. */
 static void add_rules(struct build *b)
 {
     tandem_grammar *g = b->grammar;
@@ -252,7 +252,7 @@ static void add_rules(struct build *b)
     }
 }
 
-/* Sorts the edges by their origins. */
+/* Sorts the edges by their start states. */
 static void finish(struct build *b)
 {
     tandem_grammar *g = b->grammar;
@@ -302,13 +302,13 @@ enum { NEW, OPEN, NULLABLE, FULL };
 struct left_search {
     struct build *b;
     uint8_t *kinds;   /* {rules} */
-    int32_t *seen;    /* {states}: by which visit */
-    int32_t *waiting; /* {states}, a stack that visits share */
+    int32_t *seen;    /* {states}: number of the search that has seen it */
+    int32_t *waiting; /* {states}: a stack that all searches share */
     int32_t n_waiting;
 };
 
-/* Whether a rule may be empty; fails where it begins with itself. Its states are its own, so all
- * visits together look at each of them once. */
+/* Whether a rule matches the empty text; fails if the rule is left-recursive. A rule has its own
+ * states, so all searches together visit each state once. */
 static bool is_nullable(struct left_search *s, int32_t rule, int depth)
 {
     const tandem_grammar *g = s->b->grammar;

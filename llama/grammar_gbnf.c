@@ -6,13 +6,13 @@
 #include "llama/grammar.h"
 #include "llama/grammar_text.h"
 
-enum { MOST_REPEATED = 4 /* repetitions of repetitions without a group */ };
+enum { MOST_REPEATED = 4 /* most repetitions applied to one item without a group */ };
 
 static int32_t parse_choices(struct tnd_spot *t, int depth);
 
 /* ---- blanks, names ---- */
 
-/* Passes over blanks and comments; `lines`: over ends of lines too. */
+/* Skips blanks and comments; `lines`: newlines, too. */
 static void skip(struct tnd_spot *t, bool lines)
 {
     while (t->at < t->end) {
@@ -35,7 +35,7 @@ static bool is_name(char c)
            c == '_';
 }
 
-/* The rule of the name that stands here. */
+/* Consumes a name; returns its rule. */
 static int32_t parse_name(struct tnd_spot *t, bool *out_good)
 {
     const char *begin = t->at;
@@ -51,7 +51,7 @@ static int32_t parse_name(struct tnd_spot *t, bool *out_good)
 
 /* ---- literals and classes ---- */
 
-/* A character of a literal or class, with its escapes. */
+/* Consumes a character of a literal or class, with escapes. */
 static uint32_t parse_char(struct tnd_spot *t)
 {
     const char *place = t->at;
@@ -169,7 +169,7 @@ static int32_t parse_item(struct tnd_spot *t, int depth)
     }
 }
 
-/* Behind an item: * + ? {m} {m,} {m,n}, any number of them. */
+/* Consumes the repetitions that follow an item: * + ? {m} {m,} {m,n}, any number of them. */
 static int32_t parse_repeats(struct tnd_spot *t, int32_t item, int depth)
 {
     for (int n = 0;; n++) {
@@ -187,7 +187,7 @@ static int32_t parse_repeats(struct tnd_spot *t, int32_t item, int depth)
     }
 }
 
-/* Whether a choice goes on on the next line. */
+/* Whether a choice continues on the next line. */
 static bool goes_on(struct tnd_spot *t)
 {
     const char *place = t->at;

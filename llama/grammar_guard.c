@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Grammars in samplers. */
+ * Grammars as constraints of samplers. */
 #include "llama/grammar_guard.h"
 
 #include <stdlib.h>
 
 #include "llama/grammar.h"
 
-enum { N_MASKS = 8 /* that are kept: a text goes to and fro between few states */ };
+enum { N_MASKS = 8 /* cached masks; a text alternates between few states */ };
 
 struct mask {
     int32_t state; /* 0: none */
-    int64_t n;     /* tokens that are set */
+    int64_t n;     /* number of allowed tokens */
     uint64_t used;
     bool *tokens; /* {vocabulary} */
 };
@@ -60,7 +60,7 @@ void tnd_grammar_guard_reset(struct tnd_grammar_guard *guard)
     }
 }
 
-/* The mask of a state that is known, or else the one that was not used for longest. */
+/* The cached mask of a state, or else the least recently used one. */
 static struct mask *find(struct tnd_grammar_guard *guard)
 {
     struct mask *oldest = &guard->masks[0];

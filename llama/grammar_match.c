@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Running a grammar on bytes. A thread is a place in a rule with the stack of places to return to;
- * stacks share their tails, so that each has one number. A state is the set of all threads behind
- * the same text. States and their transitions are kept as they come up (as lazy regular expression
- * engines do), so that a text mostly walks through known states, one look at a table a byte.
- *
- * Bounds: threads of a state, depth of stacks, states. A thread that would go deeper ends. */
+ * Runs a grammar on bytes. A thread is a state in a rule's automaton, with the stack of states to
+ * return to; stacks share their tails and are numbered. A matcher state is the set of all threads
+ * after the same text. Matcher states and their transitions are cached as they come up (as in lazy
+ * regular expression engines), so that matching is mostly one table look-up per byte. Bounds:
+ * threads per state, depth of stacks, number of states. A thread whose stack would get too deep
+ * ends. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "llama/grammar.h"
 
 enum {
-    MOST_THREADS = 2048, /* of a state; grammars that are more ambiguous are refused */
+    MOST_THREADS = 2048, /* per state; more ambiguous grammars are refused */
     MOST_DEPTH = 192,    /* of a stack */
     MOST_STACKS = 1 << 19,
     MOST_STATES = 1 << 14,
@@ -32,10 +32,10 @@ struct stack {
 
 struct state {
     int32_t begin, n; /* threads that wait for a byte */
-    bool accepts;     /* one of them has nothing to return to */
+    bool accepts;     /* one of the threads is at the end with an empty stack */
 };
 
-/* Numbers by hash, open addressing; 0: free. */
+/* Hash table of numbers, open addressing; 0: free. */
 struct index {
     int32_t *slots;
     uint32_t capacity; /* a power of 2 */
@@ -50,7 +50,7 @@ struct tnd_matcher {
     int32_t n_stacks, n_states, n_threads;
     int32_t stack_capacity, state_capacity, thread_capacity;
     struct index stack_index, state_index;
-    struct thread *found; /* of the step in hand: all threads, and which of them wait */
+    struct thread *found; /* of the current step: all threads, and those that wait for a byte */
     int32_t n_found;
     struct index found_index;
     struct thread *waiting;
@@ -75,7 +75,7 @@ static bool index_init(struct index *index, uint32_t capacity)
     return index->slots != NULL;
 }
 
-/* Room for n more. */
+/* Makes room for n more elements. */
 static void *grow(void *array, int32_t count, int32_t n, size_t size, int32_t *capacity)
 {
     if (array != NULL && count + n <= *capacity) {
@@ -129,7 +129,7 @@ static uint32_t hash_stack(int32_t place, int32_t below)
     return mix(mix(0, (uint32_t)place), (uint32_t)below);
 }
 
-/* Twice the slots, with what `hash_of` says of each number. */
+/* Doubles the slots; `hash_of` gives the hash of each number. */
 static bool widen(struct tnd_matcher *m, struct index *index,
                   uint32_t (*hash_of)(const struct tnd_matcher *m, int32_t number), int32_t n)
 {
@@ -157,7 +157,7 @@ static uint32_t hash_of_stack(const struct tnd_matcher *m, int32_t number)
     return hash_stack(m->stacks[number].place, m->stacks[number].below);
 }
 
-/* The number of a stack; 0: too deep; FAILED. */
+/* The number of a stack, `below` with `place` on top; 0: too deep; or FAILED. */
 static int32_t push(struct tnd_matcher *m, int32_t place, int32_t below)
 {
     const int32_t depth = below == 0 ? 1 : m->stacks[below].depth + 1;
@@ -186,7 +186,7 @@ static int32_t push(struct tnd_matcher *m, int32_t place, int32_t below)
 
 static void begin_step(struct tnd_matcher *m)
 {
-    for (int32_t i = 0; i < m->n_found; i++) { /* far fewer than there are slots */
+    for (int32_t i = 0; i < m->n_found; i++) { /* far fewer than slots */
         uint32_t at = hash_stack(m->found[i].place, m->found[i].stack);
         at &= m->found_index.capacity - 1;
         while (m->found_index.slots[at] != 0) {
@@ -199,7 +199,7 @@ static void begin_step(struct tnd_matcher *m)
     m->accepts = false;
 }
 
-/* Notes a thread unless it is there. False: there are too many. */
+/* Adds a thread unless it exists. False: there are too many. */
 static bool find(struct tnd_matcher *m, int32_t place, int32_t stack)
 {
     struct index *index = &m->found_index;
@@ -218,8 +218,8 @@ static bool find(struct tnd_matcher *m, int32_t place, int32_t stack)
     return true;
 }
 
-/* Where an edge without a byte leads. A call at the end of a rule returns to where the rule does:
- * lists that are written by recursion need no stack. */
+/* Follows an edge without a byte. A call at the end of a rule returns directly to the rule's caller
+ * (tail call), so that right-recursive lists need no stack. */
 static bool follow(struct tnd_matcher *m, struct thread from, const struct tnd_grammar_edge *edge)
 {
     const tandem_grammar *g = m->grammar;
@@ -236,7 +236,7 @@ static bool follow(struct tnd_matcher *m, struct thread from, const struct tnd_g
     return stack >= 0 && find(m, g->rules[edge->rule].start, stack);
 }
 
-/* All threads that are reached without a byte. */
+/* Adds all threads that are reachable without a byte. */
 static bool close_step(struct tnd_matcher *m)
 {
     const tandem_grammar *g = m->grammar;
@@ -327,7 +327,7 @@ static int32_t add_state(struct tnd_matcher *m)
     return m->n_states++;
 }
 
-/* The state of the threads found. */
+/* The state for the threads that were found. */
 static int32_t end_step(struct tnd_matcher *m)
 {
     struct index *index = &m->state_index;
@@ -402,9 +402,9 @@ bool tnd_matcher_goes_on(const struct tnd_matcher *m, int32_t state)
     return state > 0 && m->states[state].n > 0;
 }
 
-/* ---- forgetting ---- */
+/* ---- dropping cached states ---- */
 
-/* A stack of another matcher, in this one. */
+/* Copies a stack of another matcher into this one. */
 static int32_t copy_stack(struct tnd_matcher *m, const struct stack *stacks, int32_t number)
 {
     int32_t places[MOST_DEPTH];
@@ -435,7 +435,7 @@ int32_t tnd_matcher_tidy(struct tnd_matcher *m, int32_t state, bool *out_changed
         const int32_t stack = copy_stack(fresh, m->stacks, thread.stack);
         is_good = is_good && stack >= 0 && find(fresh, thread.place, stack);
     }
-    fresh->accepts = old.accepts; /* which no waiting thread tells */
+    fresh->accepts = old.accepts; /* not implied by waiting threads */
     const int32_t copy = is_good ? end_step(fresh) : TND_MATCHER_FAILED;
     const struct tnd_matcher swap = *m;
     *m = *fresh;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Regular expressions: what ECMA-262 and Python's `re` have in common and an automaton can do.
- * Groups that capture are groups; lazy repetitions have the language of greedy ones. */
+ * Regular expressions: the common subset of ECMA-262 and Python's `re` that an automaton can match.
+ * Capturing groups are plain groups; lazy repetitions match the same texts as greedy ones. */
 #include <string.h>
 
 #include "llama/grammar.h"
@@ -32,7 +32,7 @@ static void add_range(struct tnd_spot *t, struct set *set, uint32_t low, uint32_
     set->ranges[set->n++] = (struct tnd_char_range){low, high};
 }
 
-/* \d \w \s, and what they leave out. */
+/* Adds \d \w \s, or their complements. */
 static bool add_kind(struct tnd_spot *t, struct set *set, char kind)
 {
     switch (kind) {
@@ -70,7 +70,7 @@ static bool add_kind(struct tnd_spot *t, struct set *set, char kind)
     }
 }
 
-/* Behind a backslash: a single character. */
+/* Consumes a single character after a backslash. */
 static uint32_t parse_escape(struct tnd_spot *t)
 {
     static const char names[] = "nrtfv0";
@@ -92,7 +92,7 @@ static uint32_t parse_escape(struct tnd_spot *t)
     return tnd_spot_char(t);
 }
 
-/* One character of JSON's strings that has to be escaped, or any other one. */
+/* A character within a JSON string: escaped if necessary. */
 static int32_t in_json(struct tnd_spot *t, uint32_t c)
 {
     static const char raw[] = "\"\\\b\f\n\r\t";
@@ -102,8 +102,8 @@ static int32_t in_json(struct tnd_spot *t, uint32_t c)
     return at != NULL ? tnd_tree_text(t->tree, named) : 0;
 }
 
-/* A set of characters; in JSON those that must be escaped are, and controls without a short escape
- * are left out. */
+/* A set of characters; in JSON, characters that must be escaped are, and control characters without
+ * a short escape are left out. */
 static int32_t add_set(struct tnd_spot *t, const struct set *set, bool is_negated)
 {
     static const struct tnd_char_range bare[] = {{0, 0x1f}, {'"', '"'}, {'\\', '\\'}};
@@ -145,7 +145,7 @@ static int32_t add_char(struct tnd_spot *t, uint32_t c)
     return add_set(t, &set, false);
 }
 
-/* An end of a range, or a class of its own (\d): true. */
+/* Consumes an end point of a range, or a class such as \d: then returns true. */
 static bool parse_member(struct tnd_spot *t, struct set *set, uint32_t *out)
 {
     if (tnd_spot_peek(t) != '\\') {
@@ -255,14 +255,14 @@ static int32_t parse_repeat(struct tnd_spot *t, int32_t item)
         return item;
     }
     if (tnd_spot_peek(t) == '?') {
-        t->at++; /* lazy */
+        t->at++; /* lazy: ignored */
     } else if (tnd_spot_peek(t) == '+') {
         return refuse(t, "possessive repetitions");
     }
     return tnd_tree_repeat(t->tree, item, min, max);
 }
 
-/* What may stand on a side that is not anchored. */
+/* Adds what may stand on a side that is not anchored. */
 static void add_anything(struct tnd_spot *t, int32_t list)
 {
     struct set set = {.n = 0};

@@ -7,7 +7,7 @@
 
 /* ---- keywords ---- */
 
-/* What says nothing about values. */
+/* Keywords that do not constrain values. */
 static const char annotations[] = "|title|description|default|examples|example|$schema|$id|$anchor"
                                   "|$comment|deprecated|readOnly|writeOnly|$defs|definitions"
                                   "|discriminator|contentMediaType|contentEncoding|strict|";
@@ -77,7 +77,7 @@ int64_t tnd_schema_count(struct tnd_schema *s, const struct tnd_schema_view *vie
 
 /* ---- values ---- */
 
-/* RFC 8259; a model may not go on for ever with blanks or digits, nor write surrogates alone. */
+/* RFC 8259, but bounded: a model must not write blanks or digits for ever. No lone surrogates. */
 static const char json[] =
     "json-ws ::= [ \\t\\n\\r]{0,32}\n"
     "json-hex ::= [0-9a-fA-F]\n"
@@ -164,7 +164,7 @@ int32_t tnd_schema_literal(struct tnd_schema *s, const struct tnd_json_value *va
 
 /* ---- references ---- */
 
-/* The part of a pointer (RFC 6901) up to the next '/', decoded. */
+/* Decodes the part of a pointer (RFC 6901) up to the next '/'. */
 static size_t pointer_token(const char **at, char *out, size_t capacity)
 {
     size_t n = 0;
@@ -214,7 +214,7 @@ static const struct tnd_json_value *resolve(struct tnd_schema *s, const struct t
     return value;
 }
 
-/* Adds a schema and all that hold together with it. */
+/* Adds a schema to a view, with all schemas that apply together with it. */
 static void add_part(struct tnd_schema *s, struct tnd_schema_view *view,
                      const struct tnd_json_value *schema, int depth)
 {
@@ -268,7 +268,7 @@ static unsigned kind_of_name(const struct tnd_json_value *name)
     return 0;
 }
 
-/* By `type` of one schema. */
+/* Kinds that `type` of one schema allows. */
 static unsigned kinds_of_type(struct tnd_schema *s, const struct tnd_json_value *type)
 {
     unsigned kinds = 0;
@@ -284,7 +284,7 @@ static unsigned kinds_of_type(struct tnd_schema *s, const struct tnd_json_value 
     return kinds;
 }
 
-/* Without `type`: what the keywords are about; all kinds where they say nothing. */
+/* Kinds without `type`: those that the keywords are about; all if they say nothing. */
 static unsigned kinds_of_keywords(const struct tnd_schema_view *view)
 {
     static const struct {
@@ -333,7 +333,7 @@ static unsigned kind_of_value(const struct tnd_json_value *value)
 
 /* ---- expressions ---- */
 
-/* Alternatives of those listed values that are of the right kind. */
+/* The alternatives of `enum` or `const` that are of an allowed kind. */
 static int32_t listed(struct tnd_schema *s, const struct tnd_schema_view *view,
                       const struct tnd_json_value *values, const struct tnd_json_value *constant)
 {
@@ -392,7 +392,7 @@ static int32_t of_kinds(struct tnd_schema *s, const struct tnd_schema_view *view
     return list;
 }
 
-/* The first anyOf or oneOf of a view that is not among those taken. */
+/* The first anyOf or oneOf of a view that was not taken yet. */
 static const struct tnd_json_value *find_choice(const struct tnd_schema_view *view,
                                                 const struct tnd_json_value **taken, int n_taken)
 {
@@ -457,7 +457,7 @@ static int32_t of_view(struct tnd_schema *s, const struct tnd_schema_view *view,
                                               : of_kinds(s, view);
 }
 
-/* What a schema is when only annotations stand beside its reference. */
+/* Follows references that only annotations accompany. */
 static const struct tnd_json_value *follow(struct tnd_schema *s,
                                            const struct tnd_json_value *schema)
 {

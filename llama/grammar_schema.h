@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * JSON Schema (2020-12, with names of earlier drafts) as expressions. Each schema object becomes a
- * rule, so that references may be recursive. What is written is always valid; not all that is valid
- * can be written: members stand in the order of `properties`, members that are not listed need
- * `additionalProperties`, numbers have at most 16 digits. Keywords that are not understood are
- * refused by name. `oneOf` is taken for `anyOf`. */
+ * rule, so that references may be recursive. Generated text is always valid, but not every valid
+ * text can be generated: members are in the order of `properties`, members that are not listed need
+ * `additionalProperties`, numbers have at most 16 digits. Unsupported keywords are refused by name.
+ * `oneOf` is treated as `anyOf`. */
 #ifndef TND_LLAMA_GRAMMAR_SCHEMA_H
 #define TND_LLAMA_GRAMMAR_SCHEMA_H
 
@@ -31,24 +31,25 @@ struct tnd_schema {
     int depth;
 };
 
-/** Schema objects that hold together: of allOf, of references with neighbours, of a branch. */
+/** Schema objects that apply to the same value: of allOf, of references with siblings, of a
+ * branch. */
 struct tnd_schema_view {
     const struct tnd_json_value *parts[TND_SCHEMA_MOST_PARTS];
     int n;
 };
 
 int32_t tnd_schema_refuse(struct tnd_schema *s, const char *keyword, const char *why);
-/** A keyword's value; NULL: there is none. Refuses different ones. */
+/** A keyword's value; NULL: there is none. Fails if parts have different ones. */
 const struct tnd_json_value *
 tnd_schema_find(struct tnd_schema *s, const struct tnd_schema_view *view, const char *keyword);
-/** A keyword whose value is a whole number from 0; `other` without it. */
+/** A keyword's value as a non-negative integer; `other` if it is missing. */
 int64_t tnd_schema_count(struct tnd_schema *s, const struct tnd_schema_view *view,
                          const char *keyword, int64_t other);
-/** A call of one of our own rules, by its name: "json-string". */
+/** A call of a predefined rule by name, such as "json-string". */
 int32_t tnd_schema_json(struct tnd_schema *s, const char *name);
-/** A call of the rule of a schema: an object, or true. */
+/** A call of the rule of a schema, which is an object or true. */
 int32_t tnd_schema_value(struct tnd_schema *s, const struct tnd_json_value *schema);
-/** A value as it is written. */
+/** A value as JSON text. */
 int32_t tnd_schema_literal(struct tnd_schema *s, const struct tnd_json_value *value);
 
 /** Expressions of each kind of value. */

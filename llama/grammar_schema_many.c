@@ -10,7 +10,8 @@ static int32_t comma(struct tnd_schema *s)
     return tnd_tree_pair(s->tree, tnd_tree_text(s->tree, ","), tnd_schema_json(s, "json-ws"));
 }
 
-/* Between brackets, with blanks behind the first one; what is within ends with its own. */
+/* Encloses an expression in brackets, with blanks after the first one; `within` includes those
+ * before the second. */
 static int32_t enclose(struct tnd_schema *s, const char *open, int32_t within, const char *close)
 {
     const int32_t list = tnd_tree_list(s->tree, TND_SEQUENCE);
@@ -30,7 +31,7 @@ static int32_t item(struct tnd_schema *s, const struct tnd_json_value *schema)
     return tnd_tree_pair(s->tree, value, tnd_schema_json(s, "json-ws"));
 }
 
-/* Items of the same schema, `min` to `max` (-1: any) of them; `is_first`: none stands in front. */
+/* `min` to `max` (-1: unbounded) items of the same schema; `is_first`: no item precedes them. */
 static int32_t alike(struct tnd_schema *s, const struct tnd_json_value *schema, int64_t min,
                      int64_t max, bool is_first)
 {
@@ -48,13 +49,13 @@ static int32_t alike(struct tnd_schema *s, const struct tnd_json_value *schema, 
 }
 
 struct items {
-    const struct tnd_json_value *listed; /* the next of the first ones; NULL: none is left */
-    const struct tnd_json_value *rest;   /* schema of the others; NULL: any value */
+    const struct tnd_json_value *listed; /* next of the listed schemas; NULL: none is left */
+    const struct tnd_json_value *rest;   /* schema of the other items; NULL: any value */
     bool has_rest;
     int64_t min, max;
 };
 
-/* From item i on. */
+/* Items from i on. */
 static int32_t items_from(struct tnd_schema *s, const struct items *items,
                           const struct tnd_json_value *listed, int64_t i)
 {
@@ -89,7 +90,7 @@ int32_t tnd_schema_array(struct tnd_schema *s, const struct tnd_schema_view *vie
     if (unique != NULL && unique->kind != TND_JSON_FALSE) {
         return tnd_schema_refuse(s, "uniqueItems", "is not supported");
     }
-    if (rest != NULL && rest->kind == TND_JSON_ARRAY && listed == NULL) { /* until 2019-09 */
+    if (rest != NULL && rest->kind == TND_JSON_ARRAY && listed == NULL) { /* syntax up to 2019-09 */
         listed = rest;
         rest = more;
     }
@@ -97,7 +98,7 @@ int32_t tnd_schema_array(struct tnd_schema *s, const struct tnd_schema_view *vie
                           .rest = rest,
                           .min = tnd_schema_count(s, view, "minItems", 0),
                           .max = tnd_schema_count(s, view, "maxItems", -1)};
-    /* what is listed is enough where nothing is said of the others and no more are needed */
+    /* if nothing is said about further items and no more are needed, the listed ones are enough */
     items.has_rest = rest != NULL ? rest->kind != TND_JSON_FALSE
                                   : listed == NULL || items.min > listed->n_children;
     if (items.max >= 0 && items.max < items.min) {
@@ -106,7 +107,7 @@ int32_t tnd_schema_array(struct tnd_schema *s, const struct tnd_schema_view *vie
     return enclose(s, "[", items_from(s, &items, items.listed, 0), "]");
 }
 
-/* ---- names that are not listed ---- */
+/* ---- names of members that are not listed ---- */
 
 enum { MOST_PROPERTIES = 1024, MOST_NAME = 64 };
 
@@ -122,7 +123,7 @@ struct object {
     bool has_others;
 };
 
-/* The character of a name at a place, 0 at its end; moves the place on. */
+/* The character at *place of a name, 0 at its end; advances *place. */
 static uint32_t char_at(struct tnd_schema *s, const struct tnd_json_value *name, size_t *place)
 {
     struct tnd_spot t = {.tree = s->tree,
@@ -134,8 +135,8 @@ static uint32_t char_at(struct tnd_schema *s, const struct tnd_json_value *name,
     return c;
 }
 
-/* What may follow `prefix` bytes that some names have in common, so that the whole is none of
- * them. Without escapes, by which a name could be written in another way. */
+/* What may follow `prefix` bytes, common to some names, so that the result is none of these names.
+ * Without escapes, which could spell a listed name in another way. */
 static int32_t unlike(struct tnd_schema *s, const struct object *o, const struct property *like,
                       size_t prefix, int depth)
 {
@@ -184,7 +185,7 @@ static int32_t unlike(struct tnd_schema *s, const struct object *o, const struct
 
 /* ---- objects ---- */
 
-/* Behind a name. */
+/* A member: its name, then its value. */
 static int32_t value_of(struct tnd_schema *s, int32_t name, const struct tnd_json_value *schema)
 {
     const int32_t list = tnd_tree_list(s->tree, TND_SEQUENCE);
@@ -222,8 +223,8 @@ static int32_t call(struct tnd_schema *s, int32_t rule)
     return tnd_tree_call(s->tree, rule);
 }
 
-/* Members in their order. Made from the last one: `next`, something has to follow, from member i
- * on; `after`, a member was written, and a comma or the end follows. */
+/* Members in order, built from the last one. `next`: expects a member from i on; `after`: a member
+ * was written, so a comma or the end follows. */
 static int32_t members(struct tnd_schema *s, const struct object *o)
 {
     struct tnd_tree *tree = s->tree;
@@ -282,7 +283,7 @@ static bool add_properties(struct tnd_schema *s, struct object *o,
     return true;
 }
 
-/* Marks what is required; names that are not listed become members of any value. */
+/* Marks required members; required names that are not listed become members of any value. */
 static void require(struct tnd_schema *s, struct object *o, const struct tnd_json_value *required)
 {
     const struct tnd_json_value *one = required != NULL ? required->first : NULL;
@@ -304,7 +305,7 @@ static void require(struct tnd_schema *s, struct object *o, const struct tnd_jso
     }
 }
 
-/* Without listed members: a dictionary of `min` to `max` pairs. */
+/* An object without listed members: `min` to `max` pairs. */
 static int32_t dictionary(struct tnd_schema *s, const struct object *o, int64_t min, int64_t max)
 {
     struct tnd_tree *tree = s->tree;

@@ -8,8 +8,9 @@
 
 /* ---- strings ---- */
 
-/* Formats as expressions; none lets through what the format's rules refuse, so leap days and such
- * are left out. RFC 3339 (date, time, date-time), 4122 (uuid), 5321, 1123, 2673, 4291, 3986. */
+/* Formats as expressions. None accepts what the format's rules forbid, so special cases such as
+ * leap days are left out. RFC 3339 (date, time, date-time), 4122 (uuid), 5321, 1123, 2673, 4291,
+ * 3986. */
 #define DATE                                                                                       \
     "[1-9]\\d{3}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|"                                  \
     "(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|02-(?:0[1-9]|1\\d|2[0-8]))"
@@ -96,8 +97,7 @@ static int32_t digits(struct tnd_schema *s, char low, char high, int64_t min, in
     return min == 1 && max == 1 ? one : tnd_tree_repeat(s->tree, one, min, max);
 }
 
-/* Numbers of as many digits as `low` and `high` have, from one to the other. NULL: no such bound.
- */
+/* Numbers from `low` to `high`, which have n digits each. NULL: unbounded on that side. */
 static int32_t between(struct tnd_schema *s, const char *low, const char *high, size_t n)
 {
     const int32_t list = tnd_tree_list(s->tree, TND_CHOICE);
@@ -134,7 +134,7 @@ static int32_t between(struct tnd_schema *s, const char *low, const char *high, 
     return list;
 }
 
-/* Whole numbers from `low` to `high` (negative: no bound), both of at most 16 digits. */
+/* Integers from `low` to `high` (negative: unbounded), both of at most 16 digits. */
 static int32_t whole(struct tnd_schema *s, int64_t low, int64_t high)
 {
     const int32_t list = tnd_tree_list(s->tree, TND_CHOICE);
@@ -153,7 +153,7 @@ static int32_t whole(struct tnd_schema *s, int64_t low, int64_t high)
 }
 
 struct bounds {
-    double low, high; /* infinite: none */
+    double low, high; /* infinite: unbounded */
     bool low_is_out, high_is_out;
 };
 
@@ -164,7 +164,7 @@ static void bound(struct tnd_schema *s, const struct tnd_schema_view *view, cons
     if (value == NULL) {
         return;
     }
-    if (value->kind == TND_JSON_FALSE || value->kind == TND_JSON_TRUE) { /* of draft 4 */
+    if (value->kind == TND_JSON_FALSE || value->kind == TND_JSON_TRUE) { /* as in draft 4 */
         *out_excluded = *out_excluded || value->kind == TND_JSON_TRUE;
         return;
     }
@@ -216,7 +216,7 @@ static int32_t integers(struct tnd_schema *s, const struct bounds *b)
     return list;
 }
 
-/* Numbers from `low` to `high`, both from 0 and whole; `high` may be infinite. */
+/* Numbers from `low` to `high`, both non-negative integers; `high` may be infinite. */
 static int32_t decimals(struct tnd_schema *s, double low, bool low_is_out, double high,
                         bool high_is_out)
 {
@@ -227,7 +227,7 @@ static int32_t decimals(struct tnd_schema *s, double low, bool low_is_out, doubl
     if (low < high) {
         const int32_t some =
             tnd_tree_pair(tree, tnd_tree_text(tree, "."), digits(s, '0', '9', 1, MOST_DIGITS));
-        if (low_is_out) { /* that number with a fraction that is not zero */
+        if (low_is_out) { /* low itself with a nonzero fraction */
             const int32_t more =
                 tnd_tree_pair(tree, digits(s, '1', '9', 1, 1), digits(s, '0', '9', 0, MOST_DIGITS));
             const int32_t fraction =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Places in texts of grammars. */
+ * Cursor in a grammar's text. */
 #include "llama/grammar_text.h"
 
 #include <stdio.h>
@@ -86,7 +86,7 @@ size_t tnd_spot_utf8(uint32_t c, char *out)
     return n;
 }
 
-/* A number of repetitions; -1: there are no digits. */
+/* Consumes a number of repetitions; -1: there are no digits. */
 static int64_t take_count(struct tnd_spot *t)
 {
     int64_t count = -1;

@@ -36,7 +36,8 @@ int32_t tnd_tree_fail(struct tnd_tree *tree, enum tandem_status status, const ch
     return 0;
 }
 
-/* The array with room for n more than `count`; NULL after a failure, the array stays then. */
+/* Returns the array with room for n more than `count`; NULL after a failure, which leaves the array
+ * as it is. */
 static void *grow(struct tnd_tree *tree, void *array, int32_t count, size_t n, size_t size,
                   int32_t *capacity, int32_t most)
 {
@@ -105,7 +106,7 @@ static int by_low(const void *a, const void *b)
     return (x->low > y->low) - (x->low < y->low);
 }
 
-/* Sorts and merges; returns how many are left. */
+/* Sorts and merges ranges; returns how many are left. */
 static size_t merge_ranges(struct tnd_char_range *ranges, size_t n)
 {
     size_t kept = 0;
@@ -124,7 +125,7 @@ static size_t merge_ranges(struct tnd_char_range *ranges, size_t n)
     return kept;
 }
 
-/* What sorted ranges leave out: n + 1 at most. */
+/* The complement of sorted ranges: at most n + 1. */
 static size_t negate(const struct tnd_char_range *ranges, size_t n, struct tnd_char_range *out)
 {
     uint32_t from = 0;
@@ -216,7 +217,7 @@ int32_t tnd_tree_rule(struct tnd_tree *tree, const char *name, size_t n)
         return tnd_tree_fail(tree, TANDEM_E_FORMAT, "grammar: a rule's name of %zu bytes", n);
     }
     memcpy(rule.name, name, n);
-    for (size_t i = 0; i < n; i++) { /* FNV-1a: most names are told apart by it */
+    for (size_t i = 0; i < n; i++) { /* FNV-1a: tells most names apart without comparing them */
         rule.hash = (rule.hash ^ (unsigned char)name[i]) * 16777619u;
     }
     for (int32_t i = 0; n > 0 && i < tree->n_rules; i++) {

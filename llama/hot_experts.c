@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Hot experts: copies of those weights that a device keeps apart from the others of their layer,
- * made when the runtime asks for them, and when that is asked again. The host's copy stays: it is
- * what runs when the device is lost. */
+ * Hot experts: copies of expert weights that a device keeps separately from the others of their
+ * layer. The runtime requests the copies, again after each change of placement. The host's weights
+ * stay: they are used when the device is lost. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,11 +9,11 @@
 #include "llama/session.h"
 
 enum {
-    PERIOD = 512,     /* tokens between two looks: an expert of 128 with 8 in use gets 32 of them */
-    PERIOD_MOST = 16, /* times that, after looks that changed nothing */
-    PRIOR = 8         /* tokens whose use counts as even beside what was counted */
+    PERIOD = 512,     /* tokens between checks: of 128 experts with 8 used, each gets 32 */
+    PERIOD_MOST = 16, /* longest period, in periods, after checks that changed nothing */
+    PRIOR = 8         /* weight of the prior (all experts used evenly), in tokens */
 };
-#define KEEP_TOKENS 2048.0 /* that what moves has to pay for twice */
+#define KEEP_TOKENS 2048.0 /* tokens whose savings must pay for a move twice */
 
 static int64_t experts_of(const tandem_session *session)
 {
@@ -57,7 +57,7 @@ static void free_layer(struct tnd_llama_hot_layer *layer, tandem_runtime *runtim
     *layer = (struct tnd_llama_hot_layer){.context = NULL};
 }
 
-/* Some experts of a weight, one behind the other. */
+/* Copies some experts of a weight, one after the other. */
 static tandem_tensor *gather(tandem_context *context, const tandem_tensor *from,
                              const int32_t *experts, int64_t n, int64_t all)
 {
@@ -75,7 +75,7 @@ static tandem_tensor *gather(tandem_context *context, const tandem_tensor *from,
     return to;
 }
 
-/* From an expert's number to that among the hot ones, or to its own if it is cold; else -1. */
+/* Maps an expert to its index among the hot ones, or a cold expert to itself; else to -1. */
 static tandem_tensor *make_table(tandem_context *context, const int32_t *experts, int64_t n,
                                  int64_t all, bool is_hot)
 {
@@ -94,7 +94,7 @@ static tandem_tensor *make_table(tandem_context *context, const int32_t *experts
     return table;
 }
 
-/* `out` has no context without memory. */
+/* If memory is short, `out` has no context. */
 static void make_layer(const struct tnd_llama_layer *w, const int32_t *experts, int64_t n,
                        int64_t all, struct tnd_llama_hot_layer *out)
 {
@@ -164,9 +164,9 @@ const void *tnd_llama_hot_gather(void *user, int weight, const int32_t *experts,
     return NULL;
 }
 
-/* ---- taking over ---- */
+/* ---- adopting a new placement ---- */
 
-/* What was made and not kept goes; what is the same stays. */
+/* Frees layers that were made but not kept, and those that were replaced; unchanged ones stay. */
 static void end_layers(struct tnd_llama_hot_layer *gone, const struct tnd_llama_hot_layer *kept,
                        int64_t n, tandem_runtime *runtime)
 {
@@ -213,9 +213,9 @@ void tnd_llama_hot_drop(tandem_session *session)
     }
     const bool had = hot->n > 0;
     tnd_llama_hot_drop_next(session);
-    tnd_llama_hot_take_next(session); /* which is nothing */
+    tnd_llama_hot_take_next(session); /* which is empty: drops the old ones */
     memset(hot->whole, 0, (size_t)session->model->hparams.layers * sizeof(hot->whole[0]));
-    if (had) { /* the list has addresses of what is gone */
+    if (had) { /* the runtime's list has addresses of freed weights */
         (void)tandem_runtime_place(session->runtime, NULL, 0, NULL, NULL);
     }
     hot->is_placed = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reading JSON into a tree. */
+ * Parses JSON into a tree. */
 #include "llama/json_tree.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct reader {
     struct tnd_json_tree *tree;
     const char *begin, *at, *end;
     size_t n_values;
-    char *free; /* of the strings */
+    char *free; /* next free byte for strings */
 };
 
 static bool fail(struct reader *r, const char *why)
@@ -68,7 +68,7 @@ static void put_utf8(struct reader *r, uint32_t c)
     r->free += n;
 }
 
-/* Behind a backslash. An escape is never shorter than what it stands for. */
+/* Decodes an escape after a backslash. The result is never longer than the escape. */
 static bool take_escape(struct reader *r)
 {
     static const char names[] = "\"\\/bfnrt";
@@ -206,7 +206,7 @@ static bool take_member(struct reader *r, struct tnd_json_value *value)
     return true;
 }
 
-/* Children up to the closing bracket. */
+/* Parses children up to the closing bracket. */
 static bool take_children(struct reader *r, struct tnd_json_value *value, int depth)
 {
     const char close = *r->at == '{' ? '}' : ']';
@@ -251,7 +251,7 @@ static bool take_value(struct reader *r, struct tnd_json_value *value, int depth
     return c == '-' || (c >= '0' && c <= '9') ? take_number(r, value) : take_word(r, value);
 }
 
-/* Each value but the root stands behind a bracket or a comma. */
+/* Counts values: each one but the root follows a bracket or a comma. */
 static size_t count_values(const char *text, size_t n)
 {
     size_t count = 2;

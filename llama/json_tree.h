@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * JSON as a tree, read from a text that nobody need trust (RFC 8259): bounded in depth and size. */
+ * JSON as a tree, parsed from untrusted text (RFC 8259) with bounded depth and size. */
 #ifndef TND_LLAMA_JSON_TREE_H
 #define TND_LLAMA_JSON_TREE_H
 
@@ -21,12 +21,12 @@ struct tnd_json_value {
     enum tnd_json_kind kind;
     const char *name; /* of a member, decoded; terminated */
     size_t name_n;
-    const char *text; /* of a string, decoded; of a number, as it is written; terminated */
+    const char *text; /* of a string: decoded; of a number: as written; terminated */
     size_t n;
     double number;
     int32_t n_children;
     struct tnd_json_value *first, *next; /* child, sibling */
-    int32_t mark;                        /* the user's; 0 at first */
+    int32_t mark;                        /* for the user; initially 0 */
 };
 
 struct tnd_json_tree {
@@ -36,12 +36,12 @@ struct tnd_json_tree {
     size_t fault_at;   /* byte */
 };
 
-/** False after a fault. tnd_json_tree_free in any case. */
+/** False after an error. Call tnd_json_tree_free in any case. */
 bool tnd_json_tree_read(struct tnd_json_tree *tree, const char *text, size_t n);
 void tnd_json_tree_free(struct tnd_json_tree *tree);
-/** A member; NULL: there is none, or the value is no object. The first of several. */
+/** A member by name, the first of several; NULL: there is none, or the value is not an object. */
 struct tnd_json_value *tnd_json_member(const struct tnd_json_value *object, const char *name);
-/** Whether two values are the same: objects with the same members, in any order. */
+/** Whether two values are equal; the order of members does not count. */
 bool tnd_json_equal(const struct tnd_json_value *a, const struct tnd_json_value *b);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The KV cache: tensors of its own context, written by cpy into views, read through views. */
+ * The KV cache: tensors in a context of its own, written by cpy into views, read through views. */
 #include "llama/kv_cache.h"
 
 #include <stdint.h>
@@ -14,7 +14,7 @@
 #endif
 
 enum {
-    SCATTERED = 4, /* runs of cells, from which on one node for all of them is faster */
+    SCATTERED = 4, /* runs of cells, from which on one scatter node for all of them is faster */
     HUGE_PAGE = 2 * 1024 * 1024
 };
 
@@ -57,14 +57,14 @@ void tnd_llama_kv_widen(struct tnd_llama_kv_cache *cache)
     cache->wide.first = 0;
 }
 
-/* Where those that tokens read and write begin. */
+/* The first head that tokens read and write. */
 static int64_t first_head(const struct tnd_llama_kv_cache *cache, int64_t layer)
 {
     return is_wide(cache, layer) ? cache->wide.first : 0;
 }
 
-/* Bytes for all tensors, so that the context takes them at once and no more; 0 (the context's own
- * choice) for numbers that are too large, which the tensors will report. */
+/* Bytes of all tensors, so that the context allocates them in one chunk; 0 (the context's own
+ * choice) if the numbers are too large, which building the tensors reports. */
 static size_t all_bytes(const struct tnd_llama_kv_cache *cache)
 {
     const size_t spare = 1 << 20; /* the tensors themselves, and alignment */
@@ -101,7 +101,7 @@ static enum tandem_status make_tensors(struct tnd_llama_kv_cache *cache, struct 
                               "KV cache: no memory for %lld layers and %lld tokens",
                               (long long)cache->layers, (long long)cache->n_cells);
     }
-    /* What devices lose is computed once more from what came before, which a window forgets. */
+    /* values lost with a device are recomputed from earlier tokens, which a window has dropped */
     const enum tandem_role role = cache->window > 0 ? TANDEM_ROLE_STATE : TANDEM_ROLE_LAZY_STATE;
     for (int64_t l = cache->begin; l < cache->end; l++) {
         const int64_t heads = tnd_llama_kv_heads_of(cache, l);
@@ -135,7 +135,7 @@ enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
     *cache = (struct tnd_llama_kv_cache){
         .head_size = hparams->head_size,
         .kv_heads = hparams->kv_heads > 0 ? hparams->kv_heads : 1, /* 0: a rank without any */
-        .layers = hparams->is_encoder ? 0 : hparams->layers,       /* a text is one batch */
+        .layers = hparams->is_encoder ? 0 : hparams->layers,       /* no text spans batches */
         .begin = options->begin,
         .end = options->end,
         .wide = options->wide,
@@ -198,7 +198,7 @@ static int32_t order_of(int32_t sequence, int64_t position)
     return sequence * TND_LLAMA_SPAN + (int32_t)position;
 }
 
-/* Behind the last cell in use. */
+/* Updates n_used: one more than the last cell in use. */
 static void find_used(struct tnd_llama_kv_cache *cache)
 {
     cache->n_used = cache->n_cells;
@@ -259,13 +259,13 @@ static size_t heads_bytes(const struct tnd_llama_kv_cache *cache, int64_t heads)
     return tandem_type_row_bytes(cache->type, cache->head_size) * (size_t)heads;
 }
 
-/* Bytes of a cell in a layer. */
+/* Bytes per cell in a layer. */
 static size_t row_bytes(const struct tnd_llama_kv_cache *cache, int64_t layer)
 {
     return heads_bytes(cache, tnd_llama_kv_heads_of(cache, layer));
 }
 
-/* Where values are transposed, a cell has one value of each row. */
+/* Zeroes a cell. Transposed values have one value of the cell in each row. */
 static void clear_cell(const struct tnd_llama_kv_cache *cache, int64_t layer, bool is_value,
                        int64_t cell)
 {
@@ -301,7 +301,7 @@ int64_t tnd_llama_kv_cache_retake(struct tnd_llama_kv_cache *cache, int64_t batc
     return cache->n_taken;
 }
 
-/* Frees what lies behind the window of the first token of each sequence in the batch. */
+/* Frees cells that are before the window of each sequence's first token in the batch. */
 static void slide(struct tnd_llama_kv_cache *cache, const int32_t *sequences,
                   const int32_t *positions, int64_t m)
 {
@@ -327,7 +327,7 @@ static int64_t block_end(const struct tnd_llama_kv_cache *cache, int64_t begin)
     return end < cache->n_cells ? end : cache->n_cells;
 }
 
-/* The cell of the token that stands right before; -1: there is none. */
+/* The cell of the previous token of the text; -1: there is none. */
 static int64_t cell_before(const struct tnd_llama_kv_cache *cache, int32_t order)
 {
     for (int64_t i = 0; order % TND_LLAMA_SPAN > 0 && i < cache->n_used; i++) {
@@ -338,7 +338,7 @@ static int64_t cell_before(const struct tnd_llama_kv_cache *cache, int32_t order
     return -1;
 }
 
-/* A free cell for a token; -1: there is none. `before`: the cell of the token before it, or -1. */
+/* A free cell for a token; -1: there is none. `before`: the cell of the previous token, or -1. */
 static int64_t find_cell(const struct tnd_llama_kv_cache *cache, int64_t before)
 {
     if (cache->has_blocks) {
@@ -362,10 +362,10 @@ static int64_t find_cell(const struct tnd_llama_kv_cache *cache, int64_t before)
     return -1;
 }
 
-/* Asks for huge pages once a text is long. A token reads some of every small page of all layers,
- * and weights drive the addresses of those pages from the TLB between two tokens: 2 to 4 % of the
- * time of a token behind 2,048 (1.1B, one thread, Zen 5). Short texts keep small pages: huge ones
- * of every layer would take memory, and time to zero it, ahead of the first token. */
+/* Requests huge pages once a text is long. Each token reads some of every small page of all layers,
+ * and between two tokens the weights evict the translations of those pages from the TLB: 2 to 4 %
+ * of the time per token after 2,048 tokens (1.1B, one thread, Zen 5). Short texts keep small pages:
+ * huge ones for every layer would take memory, and time to zero it, before the first token. */
 static void join_pages(struct tnd_llama_kv_cache *cache)
 {
     const int64_t n = cache->end > cache->begin ? cache->n_used : 0;
@@ -381,8 +381,8 @@ static void join_pages(struct tnd_llama_kv_cache *cache)
     cache->is_joined = true;
     if (first + HUGE_PAGE <= end) {
         const size_t bytes = (end - first) / HUGE_PAGE * HUGE_PAGE;
-        (void)madvise((void *)first, bytes, MADV_HUGEPAGE); /* pages to come */
-        (void)madvise((void *)first, bytes, MADV_COLLAPSE); /* those that are there */
+        (void)madvise((void *)first, bytes, MADV_HUGEPAGE); /* pages that are touched later */
+        (void)madvise((void *)first, bytes, MADV_COLLAPSE); /* pages that exist already */
     }
 }
 
@@ -394,7 +394,7 @@ static void take_cell(struct tnd_llama_kv_cache *cache, int64_t cell, int32_t or
     cache->next = (cell + 1) % cache->n_cells;
 }
 
-/* Gives back what was taken. */
+/* Returns the cells that the batch has taken, and fails. */
 static enum tandem_status too_many(struct tnd_llama_kv_cache *cache, int64_t m,
                                    struct tandem_error *error)
 {
@@ -477,7 +477,7 @@ enum tandem_status tnd_llama_kv_cache_copy(struct tnd_llama_kv_cache *cache, int
     const int64_t n_used = cache->n_used;
     int64_t last = -1;
     cache->n_taken = 0;
-    for (int64_t i = 0; i < n_used; i++) { /* in the order of cells, so that they lie alike */
+    for (int64_t i = 0; i < n_used; i++) { /* in the order of cells: the layout is the same */
         if (cache->orders[i] >= first && cache->orders[i] < first + (int32_t)n) {
             const int64_t cell = find_cell(cache, last);
             if (cell < 0) {
@@ -495,7 +495,7 @@ enum tandem_status tnd_llama_kv_cache_copy(struct tnd_llama_kv_cache *cache, int
 
 /* ---- nodes ---- */
 
-/* A part {head_size, kv_heads, n} of new keys or values. */
+/* A part {head_size, kv_heads, n} of the new keys or values. */
 static tandem_tensor *part(tandem_context *context, tandem_tensor *a, int64_t first, int64_t n)
 {
     const int64_t *whole = tandem_tensor_ne(a);
@@ -508,7 +508,7 @@ static tandem_tensor *part(tandem_context *context, tandem_tensor *a, int64_t fi
                        nb != NULL ? (size_t)first * nb[2] : 0);
 }
 
-/* {head_size, heads, n} of n cells of a layer, those heads that tokens read and write. */
+/* View {head_size, heads, n} of n cells of a layer, with the heads that tokens read and write. */
 static tandem_tensor *rows_at(const struct tnd_llama_kv_cache *cache, tandem_context *context,
                               int64_t layer, tandem_tensor *rows, int64_t cell, int64_t n)
 {
@@ -519,7 +519,7 @@ static tandem_tensor *rows_at(const struct tnd_llama_kv_cache *cache, tandem_con
                        (size_t)cell * row + heads_bytes(cache, first_head(cache, layer)));
 }
 
-/* {n, head_size, heads} of values that are transposed. */
+/* View {n, head_size, heads} of transposed values. */
 static tandem_tensor *columns_at(const struct tnd_llama_kv_cache *cache, tandem_context *context,
                                  int64_t layer, int64_t cell, int64_t n)
 {
@@ -530,7 +530,7 @@ static tandem_tensor *columns_at(const struct tnd_llama_kv_cache *cache, tandem_
                        (size_t)cell * nb[0] + (size_t)first_head(cache, layer) * nb[2]);
 }
 
-/* Tokens first .. first + n - 1 of the batch, whose cells are adjacent. */
+/* Writes tokens first .. first + n - 1 of the batch, whose cells are adjacent. */
 static void write_run(const struct tnd_llama_kv_cache *cache, tandem_graph *graph,
                       tandem_context *context, int64_t layer, tandem_tensor *k, tandem_tensor *v,
                       int64_t first, int64_t n)
@@ -568,7 +568,7 @@ bool tnd_llama_kv_is_scattered(const struct tnd_llama_kv_cache *cache)
     return !cache->is_transposed && n_runs >= SCATTERED;
 }
 
-/* `a`, of all tokens of the batch, to their cells. */
+/* Scatters `a`, of all tokens of the batch, to their cells. */
 static void scatter(const struct tnd_llama_kv_cache *cache, tandem_graph *graph,
                     tandem_context *context, int64_t layer, tandem_tensor *a, tandem_tensor *rows,
                     tandem_tensor *cells)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Filling struct tandem_error, and reading options. */
+ * Fills struct tandem_error; reads options. */
 #include "llama/llama_error.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Errors, asserts and options of llama/, which uses the public interface of Tandem alone. */
+ * Errors, asserts and options of llama/, which uses only the public interface of Tandem. */
 #ifndef TND_LLAMA_ERROR_H
 #define TND_LLAMA_ERROR_H
 
@@ -13,11 +13,11 @@ enum tandem_status tnd_llama_fail(struct tandem_error *error, enum tandem_status
                                   ...) __attribute__((format(printf, 6, 7)));
 
 /** Copies a caller's options struct (first member: size_t size; NULL allowed) over `out`, which
- *  holds the defaults. A longer struct is accepted while its unknown tail is zero. Errors: ABI. */
+ * holds the defaults. A longer struct is accepted if its unknown tail is zero. Errors: ABI. */
 enum tandem_status tnd_llama_options_read(const void *options, const char *name, void *out,
                                           size_t out_bytes, struct tandem_error *error);
 
-/** States what must hold inside llama/; on in every build of `make check`. */
+/** Asserts an invariant of llama/; active in every build of `make check`. */
 #ifdef TND_ASSERTIONS
 #include <assert.h>
 #define LLAMA_ASSERT(condition) assert(condition)
@@ -25,7 +25,7 @@ enum tandem_status tnd_llama_options_read(const void *options, const char *name,
 #define LLAMA_ASSERT(condition) ((void)sizeof(!(condition)))
 #endif
 
-/** Ends a public call with ARGUMENT when a pointer that it needs is NULL. */
+/** Returns ARGUMENT from a public function if a required pointer is NULL. */
 #define LLAMA_REQUIRE(pointer, error)                                                              \
     do {                                                                                           \
         if ((pointer) == NULL) {                                                                   \
@@ -34,7 +34,7 @@ enum tandem_status tnd_llama_options_read(const void *options, const char *name,
         }                                                                                          \
     } while (0)
 
-/** Hands a failure on. */
+/** Returns a failure to the caller. */
 #define LLAMA_TRY(expression)                                                                      \
     do {                                                                                           \
         enum tandem_status llama_try_status_ = (expression);                                       \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Into how many micro-batches a session cuts a batch: by predicted times, once for batches alike;
- * whole and cut batches then take turns until measured times decide, too; after a while again.
- * Start at tnd_llama_micro_choose. */
+ * Chooses into how many micro-batches a session cuts a batch. Predicted times decide once for each
+ * kind of batch; then whole and cut batches alternate until measured times decide, and again after
+ * a while. Start at tnd_llama_micro_choose. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 #include "llama/shard.h"
 
 enum {
-    USES = 8,       /* whole and cut together, that decide */
-    MOST_ALONE = 5, /* uses of a cut batch with nothing at once: more than the observer's turns */
+    USES = 8,       /* uses of a choice, whole and cut together, that decide */
+    MOST_ALONE = 5, /* uses of a cut batch that ran nothing at once: more than observer's turns */
     AGAIN = 512     /* uses until the next trial */
 };
 static const double CLEAR_SIGMAS = 3; /* standard errors */
@@ -69,7 +69,7 @@ static int64_t power_from(int64_t n)
     return power;
 }
 
-/* Batches with as many texts of the same lengths are alike. */
+/* Batches with the same number of texts, of the same lengths, have the same shape. */
 static uint64_t shape_of(const struct tnd_llama_batch *batch, uint64_t places)
 {
     uint64_t hash = tnd_llama_mix(places, (uint64_t)batch->m);
@@ -94,7 +94,7 @@ static struct tnd_llama_micro_choice *find_choice(struct tnd_llama_micro *micro,
     return choice;
 }
 
-/* What runs now. While a cut is on trial it takes turns with the whole batch. */
+/* The variant for this batch: during a trial, cut and whole batches alternate. */
 static int turn_of(const struct tnd_llama_micro_choice *choice)
 {
     const bool is_cut = choice->state == TND_LLAMA_MICRO_KEPT ||
@@ -140,7 +140,7 @@ enum tandem_status tnd_llama_micro_choose(tandem_session *session, struct tnd_ll
 
 /* ---- trials ---- */
 
-/* A lead that is no accident decides early. */
+/* Ends a trial early if the difference is significant. */
 static void judge(struct tnd_llama_micro_choice *choice)
 {
     const struct tnd_batch_expected whole = tnd_batch_time_judge(&choice->time[0]);
@@ -166,12 +166,12 @@ void tnd_llama_micro_note(tandem_session *session, const struct tnd_llama_split 
         return;
     }
     choice->n_alone = is_cut ? (is_alone ? choice->n_alone + 1 : 0) : choice->n_alone;
-    if (++choice->n_turns > AGAIN) { /* what was true then is looked at again */
+    if (++choice->n_turns > AGAIN) { /* repeats the trial: conditions may have changed */
         choice->state = TND_LLAMA_MICRO_TRIAL;
         choice->n_turns = choice->n_alone = 0;
         memset(choice->time, 0, sizeof(choice->time));
     } else if (choice->n_alone > MOST_ALONE) {
-        choice->state = TND_LLAMA_MICRO_DROPPED; /* the runtime has given the overlap up */
+        choice->state = TND_LLAMA_MICRO_DROPPED; /* the runtime does not overlap them any more */
     } else if (choice->state == TND_LLAMA_MICRO_TRIAL && !is_alone) {
         tnd_batch_time_note(&choice->time[is_cut], us, choice->n_turns);
         judge(choice);

@@ -8,7 +8,7 @@
 #include "llama/llama_error.h"
 #include "llama/shard.h"
 
-/* Borrows a weight; NULL where the model has none. */
+/* Borrows a weight; NULL if the model does not have it. */
 static enum tandem_status find(const tandem_model *model, const char *name,
                                tandem_tensor **out_tensor, struct tandem_error *error)
 {
@@ -92,7 +92,7 @@ static enum tandem_status load_layer(const tandem_model *model, int64_t l,
     return TANDEM_OK;
 }
 
-/* Tables by which groups of experts are summed and marked. */
+/* Creates the tables that sum and mark groups of experts. */
 static enum tandem_status make_groups(tandem_model *model, struct tandem_error *error)
 {
     const struct tandem_hparams *h = &model->hparams;
@@ -113,7 +113,7 @@ static enum tandem_status make_groups(tandem_model *model, struct tandem_error *
     return TANDEM_OK;
 }
 
-/* Numbers that values meet in the forward pass. */
+/* Creates the scalar constants of the forward pass. */
 static enum tandem_status make_numbers(tandem_model *model, struct tandem_error *error)
 {
     const struct tandem_hparams *h = &model->hparams;
@@ -141,8 +141,8 @@ static enum tandem_status make_numbers(tandem_model *model, struct tandem_error 
     return TANDEM_OK;
 }
 
-/* What rotated queries and keys are multiplied by counts twice in a score. Where all of a head is
- * rotated, attention's scale takes it (forward.c); else rotated values of the query. */
+/* The factor on rotated queries and keys enters a score twice. If whole heads are rotated, it is
+ * part of attention's scale (forward.c); else it multiplies the rotated values of the query. */
 static enum tandem_status make_rope_gain(tandem_model *model, struct tandem_error *error)
 {
     const struct tandem_hparams *h = &model->hparams;
@@ -159,7 +159,7 @@ static enum tandem_status make_rope_gain(tandem_model *model, struct tandem_erro
     return TANDEM_OK;
 }
 
-/* Divisors of rope's angles: those of the file (converters write llama 3's so), or computed. */
+/* Divisors of rope's angles: from the file (converters write llama 3's there), or computed. */
 static enum tandem_status load_rope_factors(tandem_model *model, struct tandem_error *error)
 {
     const int64_t n = model->hparams.n_rot / 2;
@@ -179,8 +179,8 @@ static enum tandem_status load_rope_factors(tandem_model *model, struct tandem_e
     return TANDEM_OK;
 }
 
-/* Tokens that end a text: those of config.json and generation_config.json, or of a GGUF file: of
- * texts, turns and messages. */
+/* Loads the tokens that end a text: from config.json and generation_config.json, or from a GGUF
+ * file the ends of texts, turns and messages. */
 static void load_ends(tandem_model *model)
 {
     static const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
@@ -208,7 +208,7 @@ bool tnd_llama_is_end(const tandem_model *model, const tandem_tokenizer *tokeniz
     return model->n_ends == 0 && token == tandem_tokenizer_eos(tokenizer);
 }
 
-/* The first of the layers that predict ahead, as a model of one layer. */
+/* Loads the first of the layers that predict ahead, as a model of one layer. */
 static enum tandem_status load_nextn(tandem_model *model, struct tandem_error *error)
 {
     const long long l = model->hparams.layers;
@@ -245,7 +245,7 @@ static enum tandem_status load_nextn(tandem_model *model, struct tandem_error *e
     return load_layer(model, l, layer, error);
 }
 
-/* tandem_source_hparams has seen to it that all tensors are there, with their extents. */
+/* tandem_source_hparams has checked that all tensors exist and have the right shapes. */
 static enum tandem_status load(tandem_model *model, struct tandem_error *error)
 {
     const struct tandem_hparams *h = &model->hparams;
@@ -267,7 +267,7 @@ static enum tandem_status load(tandem_model *model, struct tandem_error *error)
     LLAMA_TRY(find(model, "output_norm.weight", &model->output_norm, error));
     LLAMA_TRY(find(model, "output_norm.bias", &model->output_norm_b, error));
     LLAMA_TRY(find(model, "output.bias", &model->output_b, error));
-    model->output = model->token_embedding; /* shared unless the model brings its own */
+    model->output = model->token_embedding; /* shared unless the model has its own */
     LLAMA_TRY(find(model, "output.weight", &model->output, error));
     model->layers = calloc((size_t)h->layers, sizeof(model->layers[0]));
     if (model->layers == NULL) {
@@ -280,7 +280,7 @@ static enum tandem_status load(tandem_model *model, struct tandem_error *error)
     return h->nextn_layers > 0 ? load_nextn(model, error) : TANDEM_OK;
 }
 
-/* Takes `own_source` over, which may be NULL, also when it fails. */
+/* Takes ownership of `own_source`, which may be NULL, even if it fails. */
 static enum tandem_status model_new(const tandem_source *source, tandem_source *own_source,
                                     tandem_model **out_model, struct tandem_error *error)
 {
@@ -331,12 +331,12 @@ void tandem_model_free(tandem_model *model)
         tandem_context_free(model->context);
         tandem_source_close(model->own_source);
         tnd_llama_shard_free(model->shard);
-        if (model->nextn != NULL) { /* the rest is this one's */
+        if (model->nextn != NULL) { /* the rest belongs to the outer model */
             free(model->nextn->layers);
             free(model->nextn);
         }
         free(model->layers);
-        free(model->shard == NULL ? model->identity : NULL); /* a part has that of its whole */
+        free(model->shard == NULL ? model->identity : NULL); /* a part borrows it */
         free(model);
     }
 }
@@ -345,7 +345,7 @@ enum tandem_status tnd_llama_identity(const tandem_model *model, uint64_t *out_i
                                       struct tandem_error *error)
 {
     uint64_t identity = atomic_load(model->identity);
-    if (identity == 0) { /* computed twice by two threads at once, to the same number */
+    if (identity == 0) { /* two threads may compute it at once, with the same result */
         LLAMA_TRY(tandem_source_identity(model->source, &identity, error));
         atomic_store(model->identity, identity);
     }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Moves keys and values between two divisions of a model. One rank has the layers, another one the
- * heads: after a prompt the keys and values that are of both go to the rank with the heads, and
- * before the next prompt to the rank with the layers. A cell that was sent is not sent again, so
- * each token goes once. */
+ * Moves keys and values between two divisions of a model, by layers and by heads: after a prompt
+ * they go to the ranks that have their heads, before the next prompt to the ranks that have their
+ * layers. A cell that was sent is not sent again, so each token moves once. */
 #include "llama/phases.h"
 
 #include <stdlib.h>
@@ -30,7 +29,7 @@ struct tnd_llama_kv_wide tnd_llama_wide_layers(const tandem_session *session)
                                       .first = session->model->shard->kv_heads.begin};
 }
 
-/* Cells {n} that move: to the ranks that have their heads, or their layers. */
+/* Cells {n} to move: to the ranks that have their heads, or their layers. */
 struct move {
     const tandem_session *session;
     bool to_heads;
@@ -43,7 +42,7 @@ static int64_t length(struct tnd_llama_range range)
     return range.end - range.begin;
 }
 
-/* Which layers and heads go from a rank to another one. */
+/* Finds the layers and heads that one rank sends to another. */
 static void find_message(const struct move *move, int from, int to, struct tnd_llama_range *layers,
                          struct tnd_llama_range *heads)
 {
@@ -65,8 +64,8 @@ static size_t message_bytes(const struct move *move, int from, int to)
                : 2 * (size_t)(length(layers) * length(heads) * move->n) * head_bytes(move->session);
 }
 
-/* Copies a message between this rank's cache and the buffer at `at`; returns the buffer's place
- * behind the message. */
+/* Copies a message between this rank's cache and the buffer at `at`; returns the end of the message
+ * in the buffer. */
 static char *copy_message(const struct move *move, int from, int to, char *at, bool to_cache)
 {
     const struct tnd_llama_kv_cache *cache = &move->session->cache;
@@ -85,7 +84,7 @@ static char *copy_message(const struct move *move, int from, int to, char *at, b
     return at;
 }
 
-/* A rank waits for as long as the others compute. */
+/* Exchanges messages. A rank waits for as long as the others compute. */
 static enum tandem_status exchange(tandem_communicator *communicator, const char *mine,
                                    const size_t *to, char *out, const size_t *from,
                                    struct tandem_error *error)
@@ -130,7 +129,8 @@ static enum tandem_status move_piece(const struct move *move, struct tandem_erro
     return status;
 }
 
-/* In pieces of PIECE bytes over all ranks, so that every rank cuts at the same cells. */
+/* Moves cells in pieces of PIECE bytes over all ranks, so that every rank cuts at the same
+ * cells. */
 static enum tandem_status move_cells(const struct move *move, struct tandem_error *error)
 {
     const struct tandem_hparams *h = &move->session->prompt_part->hparams;
@@ -153,7 +153,7 @@ enum tandem_status tnd_llama_phase_begin(tandem_session *session, int64_t m,
     if (tnd_llama_part_for(session, m) == session->model) {
         return TANDEM_OK;
     }
-    cache->n_taken = 0; /* until this batch takes its cells */
+    cache->n_taken = 0; /* this batch has not taken its cells yet */
     for (int64_t i = 0; i < cache->n_used; i++) {
         if (cache->orders[i] != TND_LLAMA_FREE_CELL && cache->is_narrow[i]) {
             cache->taken[move.n++] = (int32_t)i;

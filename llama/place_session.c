@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Which weights of a session's model devices keep: lists them for tandem_runtime_place, and follows
- * its decision. */
+ * Lists the weights of a session's model for tandem_runtime_place, which decides what devices keep,
+ * and applies its decision. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "llama/session.h"
 #include "llama/shard.h"
 
-/* As the converters of the ggml project write it. */
+/* The key's name is that of the ggml project's converters. */
 static int64_t used_experts(const tandem_model *model)
 {
     char key[96];
@@ -20,7 +20,7 @@ static int64_t used_experts(const tandem_model *model)
     return used > 0 ? used : 0;
 }
 
-/* Weights of the model that may lie on a device. */
+/* Weights of the model that may be placed on a device. */
 enum { LAYER_TENSORS = sizeof(struct tnd_llama_layer) / sizeof(tandem_tensor *) };
 
 static tandem_tensor *tensor_at(const tandem_model *model, int64_t i)
@@ -36,7 +36,7 @@ static const char *place_of(const tandem_session *session, const tandem_tensor *
                           : NULL;
 }
 
-/* Devices give up what was placed on them and is not any more. */
+/* Makes devices free weights that were placed there and are no longer. */
 static void forget_moved(const tandem_session *session, const char *const *before, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -241,7 +241,7 @@ enum tandem_status tandem_session_place(tandem_session *session,
         return place_among_ranks(session, &options, error);
     }
     LLAMA_TRY(tnd_llama_place(session, &options, error));
-    hot->options = options; /* for later */
+    hot->options = options; /* kept for later placements */
     hot->options.n_device_memory = options.n_device_memory < most ? options.n_device_memory : most;
     for (int i = 0; i < hot->options.n_device_memory; i++) {
         hot->device_memory[i] = options.device_memory[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The steps of a choice; weighing, selecting and drawing are in ggml-like/sample.c. */
+ * The steps of a choice. Computing weights, selecting and drawing are in ggml-like/sample.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,21 +10,21 @@
 #include "tandem/sample.h"
 #include "llama/utf8.h"
 
-/* What the mask knows of the vocabulary. */
+/* The vocabulary's bytes, for the mask of valid UTF-8. */
 struct token_bytes {
-    const void *of;    /* the tokenizer, to tell it from another one */
-    char *bytes;       /* of all tokens, one behind the other */
+    const void *of;    /* the tokenizer that they are of */
+    char *bytes;       /* of all tokens, one after the other */
     size_t *starts;    /* {vocabulary + 1} */
-    bool *begins_well; /* {vocabulary}: may stand between characters */
-    uint32_t *bits;    /* {(vocabulary + 31) / 32}: the same, as the operation `sample` takes it */
-    bool *goes_on;     /* {vocabulary}: may stand where the text is now, within one */
+    bool *begins_well; /* {vocabulary}: may follow a complete character */
+    uint32_t *bits;    /* {(vocabulary + 31) / 32}: the same as bits, for the operation `sample` */
+    bool *goes_on;     /* {vocabulary}: may follow the current, incomplete character */
 };
 
 struct tandem_sampler {
     struct tandem_sampler_options options;
-    uint64_t state;  /* of the random numbers */
-    float *logits;   /* {vocabulary}: changed ones, where something changes them */
-    void *memory;    /* of tandem_sample_row */
+    uint64_t state;  /* of the random number generator */
+    float *logits;   /* {vocabulary}: logits after the penalty, if it applies */
+    void *memory;    /* scratch memory of tandem_sample_row */
     int32_t *recent; /* {repeat_last}: ring of tokens */
     int64_t n_recent, next_recent;
     struct token_bytes tokens; /* bytes NULL: no mask */
@@ -143,7 +143,7 @@ void tandem_sampler_free(tandem_sampler *sampler)
 
 /* ---- the mask of valid UTF-8 ---- */
 
-/* Bytes of all tokens: counted when `bytes` is NULL, else written. */
+/* Bytes of all tokens: only counted if `bytes` is NULL, else written. */
 static void fill_tokens(const tandem_tokenizer *tokenizer, int64_t vocabulary,
                         struct token_bytes *tokens)
 {
@@ -282,7 +282,7 @@ void tandem_sampler_accept(tandem_sampler *sampler, int32_t token, bool is_outpu
     if (t->bytes != NULL &&
         (!is_output || !tnd_utf8_accepts(&sampler->utf8, t->bytes + t->starts[token],
                                          t->starts[token + 1] - t->starts[token]))) {
-        /* a prompt, or a text that is broken: what follows begins anew */
+        /* a prompt, or broken text: the output starts anew */
         sampler->utf8 = (struct tnd_utf8){0};
     }
     if (sampler->guard != NULL && is_output) {
@@ -310,7 +310,7 @@ float tnd_sampler_weaken(float logit, float penalty)
     return logit > 0.0f ? logit / penalty : logit * penalty;
 }
 
-/* Each token that came lately once, however often it came. */
+/* Applies the penalty once to each recent token, no matter how often it occurs. */
 static void apply_penalty(const tandem_sampler *sampler, const float *original, float *logits)
 {
     const float penalty = sampler->options.repeat_penalty;
@@ -321,14 +321,14 @@ static void apply_penalty(const tandem_sampler *sampler, const float *original, 
     }
 }
 
-/* Tokens that the penalty concerns. */
+/* Number of tokens to which the penalty applies. */
 static int64_t n_weakened(const tandem_sampler *sampler)
 {
     const float penalty = sampler->options.repeat_penalty;
     return penalty == 0.0f || penalty == 1.0f ? 0 : sampler->n_recent;
 }
 
-/* The logits after the penalty: those given where nothing changes. */
+/* The logits after the penalty; `logits` itself if it does not apply. */
 static const float *change_logits(tandem_sampler *sampler, const float *logits)
 {
     if (n_weakened(sampler) == 0) {
@@ -350,7 +350,7 @@ static uint64_t draw(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* Where a grammar allows nothing `out_is_broken`. */
+/* The mask of the next token; `out_is_broken`: the grammar allows no token. */
 static const bool *current_mask(tandem_sampler *sampler, bool *out_is_broken)
 {
     const bool *mask =
@@ -359,9 +359,9 @@ static const bool *current_mask(tandem_sampler *sampler, bool *out_is_broken)
     return mask;
 }
 
-/* Chooses a token by the original logits. A mask gives way where it leaves no token, but a
- * grammar's does not: -1. `out_kept`, `out_n`: NULL, or what was kept; `out_probability`: NULL, or
- * the token's. */
+/* Chooses a token from the original logits. A UTF-8 mask that leaves no token is ignored; a
+ * grammar's is not: -1. `out_kept`, `out_n`: NULL, or receive the tokens that were kept;
+ * `out_probability`: NULL, or receives the token's. */
 static int32_t choose(tandem_sampler *sampler, const float *given, uint64_t random,
                       int32_t *out_kept, int64_t *out_n, float *out_probability)
 {
@@ -414,7 +414,7 @@ int64_t tnd_sampler_keep(tandem_sampler *sampler, const float *logits, int32_t *
     return n;
 }
 
-/* ---- by the operation `sample` ---- */
+/* ---- with the operation `sample` ---- */
 
 bool tnd_sampler_ask(const tandem_sampler *sampler, int64_t vocabulary,
                      struct tandem_sample_settings *out_settings, const uint32_t **out_mask,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Choosing next tokens where the logits lie: the graph of a batch ends with an operation that
- * chooses, and only the choices leave the device. What the operation cannot do (penalties,
- * grammars, half a character, drafts) is done by the sampler from the logits, as on a CPU. Several
- * ranks: llama/best.c. */
+ * Chooses next tokens where the logits are: a batch's graph ends with an operation that chooses,
+ * and only the choices leave the device. What the operation does not support (penalties, grammars,
+ * incomplete characters, drafts) the sampler does from the logits, as on a CPU. Several ranks:
+ * llama/best.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "llama/sampler.h"
 #include "llama/session.h"
 
-/* ---- the mask, which is the same for all texts of a tokenizer ---- */
+/* ---- the mask, shared by all texts of a tokenizer ---- */
 
 static bool is_known_mask(const struct tnd_llama_sampling *sampling, const uint32_t *mask, size_t n)
 {
@@ -18,7 +18,7 @@ static bool is_known_mask(const struct tnd_llama_sampling *sampling, const uint3
            memcmp(tandem_tensor_data(sampling->mask), mask, n * sizeof(mask[0])) == 0;
 }
 
-/* A copy that lives as long as the session, so that devices may keep it; false: no memory. */
+/* Keeps a copy for the session's lifetime, so that devices may keep it, too; false: no memory. */
 static bool keep_mask(struct tnd_llama_sampling *sampling, const uint32_t *mask, size_t n)
 {
     const int64_t ne = (int64_t)n;
@@ -47,8 +47,8 @@ void tnd_llama_sampling_fini(struct tnd_llama_sampling *sampling)
 
 /* ---- a batch ---- */
 
-/* Whether each text that wants logits has a sampler that the operation can stand for, all with the
- * same mask; fills their settings. */
+/* Whether every text that wants logits has a sampler that the operation can replace, all with the
+ * same mask; fills in their settings. */
 static bool ask(tandem_session *session, const struct tandem_batch_entry *entries,
                 int64_t n_entries, const uint32_t **out_mask, int *out_steps)
 {
@@ -102,7 +102,7 @@ void tnd_llama_sampling_ask(tandem_session *session, const struct tandem_batch_e
     batch->sample_steps = steps;
 }
 
-/* ---- for programs ---- */
+/* ---- public interface ---- */
 
 enum tandem_status tandem_session_sample_with(tandem_session *session, int32_t sequence,
                                               tandem_sampler *sampler, struct tandem_error *error)
@@ -132,6 +132,6 @@ int32_t tandem_session_sample(tandem_session *session, int32_t sequence, tandem_
         *out_probability = tnd_sampler_probability(&s->choice);
     }
     tnd_sampler_took(sampler);
-    s->chosen_for = NULL; /* the next one would need another random number */
+    s->chosen_for = NULL; /* a second choice would need another random number */
     return s->choice.index;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sessions: opening and closing, texts that are shortened, copied or shifted, and what a program
- * asks. Decoding is in decode.c. */
+ * Sessions: opening and closing; rollback, copies and shifts of texts; accessors. Decoding is in
+ * decode.c. */
 #include "llama/session.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "llama/ranks.h"
 #include "llama/shard.h"
 
-/* Tokens decoded at once by a model with a window: its cache holds a window and a batch. */
+/* Batch size of models with a window: their cache holds a window and one batch. */
 enum { WINDOW_BATCH = 512 };
 
 /* ---- opening ---- */
@@ -50,7 +50,7 @@ static enum tandem_status init_sequences(tandem_session *session, struct tandem_
     return TANDEM_OK;
 }
 
-/* Cells that are needed: a text, or what its window sees and one batch. */
+/* Number of cells needed: for a text, or for a window and one batch. */
 static int64_t cells_needed(const tandem_session *session)
 {
     const struct tandem_hparams *h = &session->model->hparams;
@@ -61,7 +61,7 @@ static int64_t cells_needed(const tandem_session *session)
     return one * session->n_sequences;
 }
 
-/* What the file says of pooling counts unless somebody asks for something else. */
+/* The file's pooling applies unless the caller asks for another one. */
 static enum tandem_status init_pooling(tandem_session *session, enum tandem_pooling wanted,
                                        struct tandem_error *error)
 {
@@ -154,7 +154,7 @@ static enum tandem_status init(tandem_session *session,
     return init_sequences(session, error);
 }
 
-/* `status`: of what came before. */
+/* `status`: of the previous steps. */
 static enum tandem_status finish_new(tandem_session *session, enum tandem_status status,
                                      const struct tandem_session_options *options,
                                      tandem_session **out_session, struct tandem_error *error)
@@ -168,7 +168,7 @@ static enum tandem_status finish_new(tandem_session *session, enum tandem_status
     return TANDEM_OK;
 }
 
-/* Sets `cache_type`. */
+/* Chooses `cache_type`. */
 static enum tandem_status plan_cache(tandem_session *session,
                                      struct tandem_session_options *options,
                                      struct tandem_error *error)
@@ -249,7 +249,7 @@ void tandem_session_free(tandem_session *session)
         return;
     }
     if (session->leads != NULL && tandem_communicator_error(session->leads) == NULL) {
-        (void)tnd_llama_flights_finish(session, -1, NULL); /* others send what it takes */
+        (void)tnd_llama_flights_finish(session, -1, NULL); /* receives what others send */
     }
     for (int i = 0; session->sequences != NULL && i < session->n_sequences; i++) {
         free(session->sequences[i].logits);
@@ -277,7 +277,7 @@ void tandem_session_free(tandem_session *session)
 
 /* ---- shift ---- */
 
-/* Fills session->deltas: positions by which each cell moves. */
+/* Fills session->deltas: by how many positions each cell moves. */
 static bool find_deltas(tandem_session *session, int32_t sequence, int64_t from, int64_t n)
 {
     const struct tnd_llama_kv_cache *cache = &session->cache;
@@ -313,16 +313,16 @@ enum tandem_status tandem_session_shift(tandem_session *session, int32_t sequenc
     }
     LLAMA_TRY(tnd_llama_tell_shift(session, sequence, keep, n, error));
     tnd_llama_draft_forget(session, sequence, keep);
-    LLAMA_TRY(tnd_llama_collect(session, error)); /* tokens that go are not there to recover from */
+    LLAMA_TRY(tnd_llama_collect(session, error)); /* recovery needs tokens that go */
     if (find_deltas(session, sequence, keep + n, n)) {
         tandem_context_reset(session->context);
         LLAMA_TRY(tnd_llama_shift(session->model, cache, session->deltas, session->context, &graph,
                                   error));
-        /* not to be cancelled: half of the layers would be rotated */
+        /* not cancellable: otherwise half of the layers could be rotated */
         LLAMA_TRY(tandem_runtime_compute(session->runtime, graph, NULL, NULL, error));
         const enum tandem_status status =
             tnd_llama_kv_cache_fetch(cache, session->runtime, false, error);
-        if (status != TANDEM_OK) { /* some keys were moved, others were not */
+        if (status != TANDEM_OK) { /* some keys were moved, others not */
             (void)tnd_llama_kv_cache_fetch(cache, session->runtime, true, NULL);
             tnd_llama_kv_cache_forget(cache, sequence, 0, TND_LLAMA_POSITIONS);
             session->sequences[sequence].n_past = 0;
@@ -337,7 +337,7 @@ enum tandem_status tandem_session_shift(tandem_session *session, int32_t sequenc
     return TANDEM_OK;
 }
 
-/* ---- the rest ---- */
+/* ---- rollback, copies, accessors ---- */
 
 static struct tnd_llama_sequence *find_sequence(const tandem_session *session, int32_t i)
 {
@@ -354,7 +354,7 @@ int64_t tandem_session_rollback(tandem_session *session, int32_t sequence, int64
     if (s == NULL || position < 0 || position >= s->n_past) {
         return s == NULL ? 0 : s->n_past;
     }
-    (void)tnd_llama_flights_finish(session, sequence, NULL); /* a failure is the next decode's */
+    (void)tnd_llama_flights_finish(session, sequence, NULL); /* the next decode reports a failure */
     tnd_llama_tell_rollback(session, sequence, position);
     /* the next token sees the window - 1 tokens before it */
     const int64_t seen = window > 0 && position >= window ? position - window + 1 : 0;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * Micro-batches: where layers lie in several places one behind the other, a batch is cut, so that
- * one place works on a part while the next place works on the part before. Which layers are a
- * stage, where a batch is cut, and which cut is predicted to be fastest. */
+ * Micro-batches: if layers are in several places in sequence, a batch is cut so that one place
+ * computes a part while the next place computes the previous part. Finds the stages, cuts batches,
+ * and chooses the cut with the least predicted time. */
 #include <string.h>
 
 #include "llama/llama_error.h"
 #include "llama/model.h"
 
 enum {
-    PRICED = 4,        /* micro-batches of the largest cut that is compared */
-    ALIGNED_FROM = 64, /* tokens of a micro-batch from which on its begin is a multiple of */
-    ALIGNED = 16       /* which kernels take at once */
+    PRICED = 4,        /* most micro-batches for which a time is predicted */
+    ALIGNED_FROM = 64, /* micro-batches of this many tokens begin at a multiple of */
+    ALIGNED = 16       /* tokens that kernels process at once */
 };
 #define GAIN_ERRORS 2.0  /* error bars that a gain must exceed, */
-#define GAIN_LEAST  0.02 /* and this share */
+#define GAIN_LEAST  0.02 /* and share of the time */
 
 uint64_t tnd_llama_mix(uint64_t hash, uint64_t value)
 {
@@ -22,7 +22,7 @@ uint64_t tnd_llama_mix(uint64_t hash, uint64_t value)
 
 /* ---- places ---- */
 
-enum { KINDS = 2 /* weights that stand for a layer's attention and for what follows it */ };
+enum { KINDS = 2 /* one weight for a layer's attention and one for the rest */ };
 
 static int find_place(const char *places[8], int *io_n, const char *place)
 {
@@ -69,7 +69,8 @@ uint64_t tnd_llama_find_stages(const tandem_model *model,
 
 /* ---- cuts ---- */
 
-/* Where a micro-batch shall begin that `at` cuts off: a text's begin where one is near. */
+/* Where a micro-batch that `at` would cut off should begin: at the start of a text if one is
+ * near. */
 static int64_t begin_near(const struct tnd_llama_batch *batch, int64_t at, int64_t m)
 {
     for (int64_t d = 0; d <= m / 4; d++) {
@@ -116,7 +117,7 @@ enum tandem_status tnd_llama_choose_cut(int64_t m, tnd_llama_predict_fn predict,
             *out_n = n;
         }
         if (!(part.us < least_us)) {
-            break; /* more of them will not help */
+            break; /* more micro-batches will not help */
         }
         least_us = part.us;
     }

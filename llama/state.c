@@ -49,7 +49,7 @@ static uint64_t fnv(const void *bytes, size_t n)
 
 /* ---- sizes ---- */
 
-/* KV heads of a state, where this rank may have some of them. */
+/* KV heads in a state; this rank may have only some of them. */
 static int64_t all_heads(const tandem_session *session)
 {
     const struct tnd_llama_shard *shard = session->model->shard;
@@ -67,21 +67,21 @@ static size_t cell_bytes(const tandem_session *session)
     return heads_bytes(session, all_heads(session));
 }
 
-/* Heads of keys of this rank; a rank without heads keeps a cache of one all the same. */
+/* KV heads of this rank; a rank without heads keeps a cache of one head anyway. */
 static int64_t own_heads(const tandem_session *session)
 {
     const struct tnd_llama_shard *shard = session->model->shard;
     return shard != NULL ? shard->kv_heads.end - shard->kv_heads.begin : session->cache.kv_heads;
 }
 
-/* Where this rank's heads are in the row of a cell. */
+/* Offset of this rank's heads in the row of a cell. */
 static size_t own_begin(const tandem_session *session)
 {
     const struct tnd_llama_shard *shard = session->model->shard;
     return heads_bytes(session, shard != NULL ? shard->kv_heads.begin : 0);
 }
 
-/* With n cells and logits for `n_logits` sequences. The cache itself is larger, so nothing
+/* Size with n cells, and logits of `n_logits` sequences. The cache itself is larger, so nothing
  * overflows. */
 static size_t state_bytes(const tandem_session *session, int64_t n, int n_logits)
 {
@@ -91,7 +91,7 @@ static size_t state_bytes(const tandem_session *session, int64_t n, int n_logits
            CHECK_BYTES;
 }
 
-/* Whether a cell holds a token of a text: what is drafted behind its end is no part of a state. */
+/* Whether a cell holds a token of a text. Drafts after its end are not part of a state. */
 static bool is_held(const tandem_session *session, int64_t cell)
 {
     const int32_t order = session->cache.orders[cell];
@@ -149,7 +149,7 @@ static struct rows rows_at(int64_t i)
     return (struct rows){i / 2, i % 2 != 0};
 }
 
-/* Copies between this rank's heads in the row of a cell of a state and their place in the cache. */
+/* Copies this rank's heads between a cell's row in a state and the cache. */
 static void copy_row(const tandem_session *session, struct rows rows, int64_t cell, char *row,
                      bool to_cache)
 {
@@ -178,7 +178,7 @@ static char *put_rows(const tandem_session *session, struct rows rows, char *at)
 {
     for (int64_t i = 0; i < session->cache.n_used; i++) {
         if (is_held(session, i)) {
-            if (has_layer(session, rows.layer)) { /* else it is another rank's */
+            if (has_layer(session, rows.layer)) { /* else another rank has it */
                 copy_row(session, rows, i, at + own_begin(session), false);
             }
             at += cell_bytes(session);
@@ -189,7 +189,7 @@ static char *put_rows(const tandem_session *session, struct rows rows, char *at)
 
 /* ---- rows of other ranks ---- */
 
-/* A rank's heads of all cells, one behind the other, of keys or values of a layer. */
+/* Packs this rank's heads of all cells, keys or values of a layer. */
 static void pack_rows(const tandem_session *session, struct rows rows, char *out)
 {
     for (int64_t i = 0; i < session->cache.n_used; i++) {
@@ -200,7 +200,7 @@ static void pack_rows(const tandem_session *session, struct rows rows, char *out
     }
 }
 
-/* A rank's heads of a cell, in layers that it has. */
+/* Bytes of a rank's heads per cell, summed over its layers. */
 static size_t bytes_of_rank(const tandem_session *session, int rank)
 {
     const struct tnd_llama_shard *shard = session->model->shard;
@@ -209,7 +209,7 @@ static size_t bytes_of_rank(const tandem_session *session, int rank)
                                                                       : shard->all_kv_heads);
 }
 
-/* Keys or values of a layer of another rank to their places in `rows`. */
+/* Receives keys or values of a layer from another rank into `rows`. */
 static enum tandem_status receive_rows(const tandem_session *session, int rank, size_t begin,
                                        size_t bytes, char *part, char *rows,
                                        struct tandem_error *error)
@@ -243,7 +243,7 @@ enum tandem_status tnd_llama_state_send(const tandem_session *session, struct ta
     return status;
 }
 
-/* Rows of all other ranks, to a state whose rows begin at `rows` and have this rank's heads. */
+/* Collects the rows of all other ranks into a state; `rows` has this rank's heads already. */
 static enum tandem_status collect_rows(const tandem_session *session, char *rows,
                                        struct tandem_error *error)
 {
@@ -421,8 +421,8 @@ static int compare_orders(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Positions of one sequence among the sorted orders: none twice, none behind its end, and none
- * missing that the next token sees. Returns how many there are, or -1. */
+/* Checks the positions of a sequence in the sorted orders: none twice, none past its end, and none
+ * missing that the next token sees. Returns their number, or -1. */
 static int64_t count_positions(const struct reader *r, const int32_t *sorted, int sequence,
                                int64_t n_past)
 {
@@ -488,8 +488,8 @@ static int32_t order_at(const struct reader *r, int64_t i)
     return order;
 }
 
-/* Where the first cell of each sequence goes, in whole blocks, by the positions that a state has;
- * `low`: the first of these. Returns the cells that this takes. */
+/* First cell of each sequence, in whole blocks, for a state's positions; `low`: the lowest position
+ * of each. Returns the number of cells needed. */
 static int64_t lay_blocks(const struct reader *r, int64_t *begin, int64_t *low)
 {
     const int n = r->session->n_sequences;
@@ -508,8 +508,8 @@ static int64_t lay_blocks(const struct reader *r, int64_t *begin, int64_t *low)
     return n_cells;
 }
 
-/* The cell of each row of a state goes to cache->taken: texts lie in blocks again, by position,
- * unless that takes more cells than there are. */
+/* Assigns a cell to each row of a state, in cache->taken: in blocks by position again, unless that
+ * takes more cells than there are. */
 static void take_cells(struct tnd_llama_kv_cache *cache, const struct reader *r)
 {
     int64_t begin[TND_LLAMA_MAX_SEQUENCES] = {0};
@@ -525,7 +525,7 @@ static void take_cells(struct tnd_llama_kv_cache *cache, const struct reader *r)
         const int64_t cell = in_blocks ? begin[s] + order % TND_LLAMA_SPAN - low[s] : i;
         LLAMA_ASSERT(cell < cache->n_cells && cache->orders[cell] == TND_LLAMA_FREE_CELL);
         cache->orders[cell] = order;
-        cache->tokens[cell] = -1; /* a state does not have them */
+        cache->tokens[cell] = -1; /* states do not contain tokens */
         cache->is_narrow[cell] = true;
         cache->taken[i] = (int32_t)cell;
         cache->n_used = cell >= cache->n_used ? cell + 1 : cache->n_used;
@@ -548,7 +548,7 @@ static void take(tandem_session *session, const struct reader *r)
         read_sequence(r, i, pair);
         session->sequences[i].n_past = pair[0];
         session->sequences[i].has_logits = pair[1] == 1;
-        session->sequences[i].has_embedding = false; /* a state has none */
+        session->sequences[i].has_embedding = false; /* states do not contain embeddings */
         session->sequences[i].chosen_for = NULL;
         if (pair[1] == 1) {
             memcpy(session->sequences[i].logits, at, logits);
@@ -557,7 +557,7 @@ static void take(tandem_session *session, const struct reader *r)
     }
 }
 
-/* What was checked. */
+/* Applies a state that was checked. */
 static enum tandem_status take_state(tandem_session *session, const struct reader *r,
                                      struct tandem_error *error)
 {
@@ -571,7 +571,7 @@ static enum tandem_status take_state(tandem_session *session, const struct reade
     return TANDEM_OK;
 }
 
-/* A state of rank 0. */
+/* A reader for a state sent by rank 0. */
 static struct reader told(const tandem_session *session, const void *bytes, size_t n)
 {
     struct reader r = {.session = session, .name = "a state of rank 0", .bytes = bytes, .n = n};

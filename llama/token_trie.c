@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The bytes of all tokens as a tree of common beginnings, so that one walk finds the tokens that a
- * grammar allows, and leaves out those that begin with what it does not. */
+ * The bytes of all tokens as a trie, so that one walk finds the tokens that a grammar allows and
+ * skips all tokens with a prefix that it does not allow. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +8,11 @@
 
 enum { MOST_TOKEN_BYTES = 512, MOST_ENDS = 72 };
 
-/* Nodes lie as a walk meets them: a node's first child is the next one. */
+/* Nodes are stored in preorder: a node's first child is the next node. */
 struct trie_node {
-    int32_t behind;      /* node that follows the last one below this */
+    int32_t behind;      /* the node after its subtree */
     int32_t first, last; /* tokens that end here, in `order` */
-    uint16_t depth;      /* bytes up to and with this one */
+    uint16_t depth;      /* bytes from the root to this node, inclusive */
     uint8_t byte;
 };
 
@@ -20,7 +20,7 @@ struct tandem_token_trie {
     int64_t vocabulary;
     size_t *starts; /* {vocabulary + 1}: the bytes of each token */
     char *bytes;
-    int32_t *order; /* tokens with bytes, in the order of their bytes */
+    int32_t *order; /* tokens that have bytes, sorted by them */
     int32_t n_order;
     struct trie_node *nodes;
     int32_t n_nodes;
@@ -29,7 +29,7 @@ struct tandem_token_trie {
     size_t n_ends;
 };
 
-/* Bytes of a token within a text, with those of a character that it only begins. */
+/* Bytes of a token within a text, including those of an incomplete character at its end. */
 static size_t bytes_of(const tandem_tokenizer *tokenizer, int32_t id, char *out)
 {
     struct tandem_token_stream stream = tandem_token_stream_begin(tokenizer, false);
@@ -41,7 +41,7 @@ static size_t bytes_of(const tandem_tokenizer *tokenizer, int32_t id, char *out)
     return n + stream.n_pending;
 }
 
-/* Counts while there is no memory for the bytes. */
+/* Only counts bytes as long as no memory is allocated for them. */
 static void fill_bytes(tandem_token_trie *trie, const tandem_tokenizer *tokenizer)
 {
     const int64_t known = tandem_tokenizer_vocabulary(tokenizer);
@@ -71,7 +71,7 @@ static int compare(const tandem_token_trie *trie, int32_t a, int32_t b)
     return order != 0 ? order : (n_a > n_b) - (n_a < n_b);
 }
 
-/* Merge sort: qsort has no way to hand the trie to its comparison. */
+/* Merge sort, because qsort cannot pass the trie to the comparison. */
 static void sort(const tandem_token_trie *trie, int32_t *order, int32_t *spare, int32_t n)
 {
     if (n < 2) {
@@ -88,10 +88,10 @@ static void sort(const tandem_token_trie *trie, int32_t *order, int32_t *spare, 
     }
 }
 
-/* Nodes of the sorted tokens; only counts while there is no memory for them. */
+/* Builds nodes from the sorted tokens; only counts them as long as no memory is allocated. */
 static void fill_nodes(tandem_token_trie *trie)
 {
-    int32_t open[MOST_TOKEN_BYTES + 1]; /* the nodes on the way to the last one */
+    int32_t open[MOST_TOKEN_BYTES + 1]; /* the path to the last node */
     size_t depth = 0;
     int32_t n = 0;
     for (int32_t i = 0; i < trie->n_order; i++) {
@@ -216,7 +216,7 @@ static bool is_end(const tandem_token_trie *trie, int32_t id)
 int64_t tnd_token_trie_mask(const tandem_token_trie *trie, struct tnd_matcher *matcher,
                             int32_t state, bool *out)
 {
-    int32_t states[MOST_TOKEN_BYTES + 1]; /* behind each byte on the way */
+    int32_t states[MOST_TOKEN_BYTES + 1]; /* state after each byte of the path */
     int64_t n_set = 0;
     states[0] = state;
     memset(out, 0, (size_t)trie->vocabulary * sizeof(out[0]));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Bytes of UTF-8, one at a time. */
+ * Validates UTF-8 byte by byte. */
 #include "llama/utf8.h"
 
-/* The first byte of a character: how many follow, and in which range the second one must be, so
- * that there are neither overlong forms nor surrogates nor numbers above U+10FFFF. */
+/* Starts a character with its first byte: how many bytes follow, and the range of the second one,
+ * which excludes overlong forms, surrogates and numbers above U+10FFFF. */
 static bool begin(struct tnd_utf8 *state, uint8_t byte)
 {
     struct tnd_utf8 next = {.left = 0, .low = 0x80, .high = 0xbf};

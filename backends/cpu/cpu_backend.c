@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The CPU backend: which driver computes which operation. Matrix products are in matmul*.c,
- * everything else in cpu_*.c; the kernels below them are chosen by CPU features. */
+ * everything else in cpu_*.c; the kernels that they call are chosen by CPU features. */
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,13 +20,13 @@
 
 struct cpu_backend {
     tandem_backend base;
-    const struct tnd_cpu_kernels *kernels; /* `own` */
-    struct tnd_cpu_kernels own;            /* this machine's, with numbers of a table */
-    struct tnd_packed_weights *packed;     /* NULL: no copies are wanted */
-    enum tnd_numa_policy numa;             /* as the settings ask */
+    const struct tnd_cpu_kernels *kernels; /* points to `own` */
+    struct tnd_cpu_kernels own;            /* of this machine, with a table's kernel numbers */
+    struct tnd_packed_weights *packed;     /* NULL: packed copies are turned off */
+    enum tnd_numa_policy numa;             /* as set */
     int (*log)(void *user, int level, const char *text); /* NULL: silent */
     void *log_user;
-    atomic_bool has_told_refusal; /* of a memory policy */
+    atomic_bool has_told_refusal; /* of a memory policy; logged once */
     char description[192];
 };
 
@@ -58,12 +58,12 @@ static double available_memory(void)
     return tnd_memory_available("/proc", "/sys/fs/cgroup");
 }
 
-/* "packed=off" or "packed=MiB": the most that packed copies of weights may take together. Without a
- * setting: half of the main memory, as long as a quarter of what is available stays free.
- * "numa=": where copies lie on a machine of several NUMA nodes (base/numa.h).
- * "rows=auto" (default), "rows=keep" or "rows=release": what becomes of the rows that were packed.
- * "pack-cache=DIR": where packed copies of mapped model files are kept for later processes.
- * "packed-file=write": they are kept beside the model file, where they are always looked for. */
+/* "packed=off" or "packed=MiB": limit for all packed copies of weights; default: half of the main
+ * memory, as long as a quarter of the available memory stays free. "numa=": where copies lie on a
+ * machine with several NUMA nodes (base/numa.h). "rows=auto" (default), "rows=keep" or
+ * "rows=release": what happens to the original rows that were packed. "pack-cache=DIR": directory
+ * that keeps packed copies of mapped model files for later processes. "packed-file=write": keeps
+ * them beside the model file, where they are always looked for. */
 static bool cpu_setting(int i, struct tandem_backend_setting *out)
 {
     static const struct tandem_backend_setting settings[] = {
@@ -115,11 +115,11 @@ static enum tandem_status read_packed(const struct tnd_setting *setting,
     }
     mib = mib < 1e9 ? mib : 1e9;
     out->limit_bytes = (size_t)(mib * 1048576.0);
-    out->available = NULL; /* who names a limit knows what else needs memory */
+    out->available = NULL; /* an explicit limit takes other uses of memory into account */
     return TANDEM_OK;
 }
 
-/* What the settings ask for. */
+/* Parsed settings. */
 struct wanted {
     struct tnd_packed_options packing;
     enum tnd_numa_policy numa;
@@ -296,7 +296,7 @@ static enum tandem_status cpu_run(tandem_backend *backend, const struct tandem_w
     return tnd_cpu_node_run(self->kernels, work->node, worker);
 }
 
-/* Once: copies then lie where they are touched first. */
+/* Logs once that a memory policy was refused; copies then lie where they are first touched. */
 static void tell_refusal(struct cpu_backend *self)
 {
     int refusal = tnd_packed_weights_refusal(self->packed);

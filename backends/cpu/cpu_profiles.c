@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Profiles "cpu" and "cpu-packed", everything in the CPU backend, and "cpu-bf16" and "cpu-amx"
- * where there are kernels of AVX-512 BF16 and AMX. Quantised weights meet activations that INIT
- * quantises to 8 bits; float weights are multiplied as they are, by AMX in parts. "cpu"
+ * Profiles "cpu" and "cpu-packed", where the CPU backend runs all stages, and "cpu-bf16" and
+ * "cpu-amx" if there are kernels for AVX-512 BF16 and AMX. With quantised weights, INIT quantises
+ * the activations to 8 bits; float weights are multiplied as they are, with AMX in parts. "cpu"
  * reads the weights as they lie in the file, the others a second copy in a layout for the
  * kernels. */
 #include "backends/cpu/cpu_profiles.h"
@@ -10,7 +10,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 
-/* Tasks of products with quantised weights, and with others. */
+/* Tasks of products with quantised weights, and with float weights. */
 static const struct {
     const char *name, *what;
     enum tandem_task init, compute, init_floats, compute_floats;
@@ -21,7 +21,7 @@ static const struct {
      "CPU kernels over a packed copy of the weights, which takes as much memory again",
      TANDEM_TASK_QUANTIZE_X, TANDEM_TASK_MUL_MAT_PACKED, TANDEM_TASK_NONE,
      TANDEM_TASK_MUL_MAT_PACKED},
-    /* Behind all others: they are not everywhere. */
+    /* last, because not every CPU has them */
     {"cpu-bf16", "BF16 weights, packed, times activations that are rounded to BF16",
      TANDEM_TASK_NONE, TANDEM_TASK_NONE, TANDEM_TASK_NONE, TANDEM_TASK_MUL_MAT_BF16},
     {"cpu-amx", "matrix tiles of the CPU (AMX) over the packed copy", TANDEM_TASK_TILE_X,
@@ -37,7 +37,7 @@ static bool is_here(int profile)
                              : true;
 }
 
-/* Profile `i` of those that this CPU has, N_PROFILES behind the last one. */
+/* The i-th profile that this CPU supports; N_PROFILES beyond the last. */
 static int profile_at(int i)
 {
     int profile = 0;

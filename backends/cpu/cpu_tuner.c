@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The numbers of this CPU's products (kernels/tuning.h) as a tuner, and what is swept of them. */
+ * Kernel numbers of this CPU's products (kernels/tuning.h) as a tuner, with the sweeps that measure
+ * them. */
 #include "backends/cpu/cpu_tuner.h"
 
 #include <string.h>
@@ -37,7 +38,7 @@ static enum tandem_status use(tandem_backend *backend, const char *numbers,
     return TANDEM_OK;
 }
 
-/* Values beside the present one, and products that tell them apart. */
+/* Values besides the present one, and products whose times distinguish them. */
 #define QUANTIZED                                                                                  \
     {TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q8_0, TANDEM_TYPE_Q4_K, TANDEM_TYPE_Q6_K, TANDEM_TYPE_Q2_K}, 5
 #define FLOATS {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_BF16}, 3

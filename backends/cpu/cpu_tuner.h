@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CPU backend's numbers of products, for its tuner alone. */
+ * Access to the CPU backend's kernel numbers, for its tuner only. */
 #ifndef TND_CPU_TUNER_H
 #define TND_CPU_TUNER_H
 

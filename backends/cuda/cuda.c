@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA backend: a GPU backend over the driver of this folder. */
+ * The CUDA backend: a GPU backend with the driver of this folder. */
 #include "backends/cuda/cuda_driver.h"
 #include "backends/gpu/gpu_backend.h"
 #include "backends/gpu/gpu_device.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Products by cuBLAS. A handle belongs to a context and takes memory of it, so it is made when the
- * device is opened: what is missing then is missing for good, and weights come later.
+ * Products with cuBLAS. A handle belongs to a context and allocates its memory, so it is created
+ * when the device is opened, before weights take the memory.
  *
  * Precision. F32 weights are multiplied in plain F32 (CUBLAS_COMPUTE_32F with F32 operands): with
- * TF32 each operand keeps 10 bits of its mantissa, which leaves a mean square error of about 2e-7,
- * and F32 products may have 1e-10. For quantised weights, whose own error is far above that, the
- * tuner may choose such a product (gpu_tune_gemm.c): by TF32 from compute capability 8.0 on, which
- * takes floats as they are and has their range; before that by halves. Sums are F32 in both. */
+ * TF32, each operand keeps 10 bits of its mantissa, which gives a mean square error of about 2e-7,
+ * while F32 products are allowed 1e-10. For quantised weights, whose own error is far larger, the
+ * tuner may choose such a product (gpu_tune_gemm.c): TF32 from compute capability 8.0 on, which
+ * takes floats directly and has their range; before that, halves. Sums are F32 in both. */
 #include "backends/cuda/cuda_driver.h"
 
 #include <stdio.h>
@@ -50,7 +50,7 @@ static const char *name_of(int status)
     }
 }
 
-/* cuBLAS works on what is current in this thread, which may be another library's context. */
+/* cuBLAS uses the thread's current context, which may be another library's. */
 static enum tandem_status enter(const struct tnd_cuda_context *self, struct tandem_error *error)
 {
     return tnd_cuda_check(self->library, self->base.name, "cuCtxPushCurrent",
@@ -63,7 +63,8 @@ static void leave(const struct tnd_cuda_context *self)
     (void)self->library->cu.CtxPopCurrent(&popped);
 }
 
-/* cuBLAS says of a lost device only that something failed there; libcuda knows. Inside. */
+/* cuBLAS reports a lost device only as a failure; libcuda knows the reason. Call it with the
+ * context current. */
 static enum tandem_status check(const struct tnd_cuda_context *self, const char *call, int status,
                                 struct tandem_error *error)
 {
@@ -111,7 +112,7 @@ void tnd_cuda_blas_open(struct tnd_cuda_context *self, int capability)
     }
 }
 
-/* Also on a lost device: the handle has memory of the host. */
+/* Needed on a lost device, too: the handle has host memory. */
 void tnd_cuda_blas_close(struct tnd_cuda_context *self)
 {
     if (self->blas != NULL) {
@@ -124,7 +125,7 @@ void tnd_cuda_blas_close(struct tnd_cuda_context *self)
     }
 }
 
-/* By columns, as cuBLAS counts: Y {n, m} = W' {n, k} * X {k, m}, each column of which is a row of
+/* In the column order of cuBLAS: Y {n, m} = W' {n, k} * X {k, m}; each column of Y is a row of
  * ours. */
 enum tandem_status tnd_cuda_product(struct tnd_gpu_context *context, const struct tnd_gpu_blas *p,
                                     struct tandem_error *error)
@@ -138,8 +139,8 @@ enum tandem_status tnd_cuda_product(struct tnd_gpu_context *context, const struc
     const char *x = (const char *)p->x + p->x_at;
     char *y = (char *)p->y + p->y_at + p->begin * sizeof(float);
     const float one = 1.0F;
-    const float zero = 0.0F;                  /* then what Y holds is not read */
-    TND_TRY(tnd_cuda_submit(context, error)); /* what it reads may be of a launch that waits */
+    const float zero = 0.0F;                  /* beta: Y is not read */
+    TND_TRY(tnd_cuda_submit(context, error)); /* gathered launches may write its operands */
     TND_TRY(enter(self, error));
     const int code =
         self->library->blas.GemmEx(self->blas, TRANSPOSE, NO_TRANSPOSE, (int)(p->end - p->begin),

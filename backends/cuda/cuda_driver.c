@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * CUDA's calls behind the functions of a driver. A buffer is the address of device memory; kernels
- * get it as it is. */
+ * Implements the functions of a driver with CUDA. A buffer is the address of device memory, which
+ * kernels receive directly. */
 #include "backends/cuda/cuda_driver.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 
 struct tnd_gpu_event {
-    tnd_cu_event begin; /* of a launch that is timed; else NULL */
+    tnd_cu_event begin; /* if the launch is timed; else NULL */
     tnd_cu_event end;
 };
 
@@ -94,11 +94,11 @@ static enum tandem_status open(const struct tnd_gpu_libraries *libraries,
 
 /* ---- memory ---- */
 
-/* Nothing uses memory that is given back after this. */
+/* After this nothing uses memory that is about to be freed. */
 static void wait_for_all(struct tnd_gpu_context *context)
 {
-    (void)tnd_cuda_submit(context, NULL); /* (a failure is told to all that come later) */
-    TND_CUDA_GIVE_BACK(of(context), CtxSynchronize()); /* (a lost device uses no memory either) */
+    (void)tnd_cuda_submit(context, NULL);              /* (later calls report a failure) */
+    TND_CUDA_GIVE_BACK(of(context), CtxSynchronize()); /* (a lost device uses no memory, either) */
 }
 
 static enum tandem_status buffer_new(struct tnd_gpu_context *context, size_t bytes,
@@ -139,7 +139,7 @@ static void pinned_free(struct tnd_gpu_context *context, struct tnd_gpu_buffer *
 
 /* ---- queues and events ---- */
 
-/* What was launched before stands in its queue after this. */
+/* Sends gathered launches to their queue. */
 static enum tandem_status submit(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
                                  struct tandem_error *error)
 {
@@ -247,8 +247,8 @@ static enum tandem_status event_ns(struct tnd_gpu_context *context, struct tnd_g
 
 /* ---- copies ---- */
 
-/* What a copy ends with: waits for it, or an event. Whatever becomes of the event, the copy was
- * begun and `host` must stay: so a failure waits too. */
+/* Ends a copy: waits for it, or creates an event. If that fails, the copy has begun anyway and
+ * reads or writes `host`, so a failure waits, too. */
 static enum tandem_status end_copy(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
                                    struct tnd_gpu_event **out_event, struct tandem_error *error)
 {
@@ -262,7 +262,7 @@ static enum tandem_status end_copy(struct tnd_gpu_context *context, enum tnd_gpu
     return status;
 }
 
-/* What stands in a queue before a copy with the host. */
+/* Prepares a queue for a copy with the host: sends gathered launches, waits for `after`. */
 static enum tandem_status begin_copy(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
                                      struct tnd_gpu_event *after, struct tandem_error *error)
 {
@@ -310,7 +310,7 @@ static enum tandem_status copy(struct tnd_gpu_context *context, struct tnd_gpu_b
 
 enum { LOCAL_ALIGN = 16 };
 
-/* Arguments in local memory become offsets from its begin; returns the bytes of all of them. */
+/* Replaces arguments in local memory by offsets from its start; returns their total size. */
 static unsigned place_local(struct tnd_gpu_function *function)
 {
     size_t bytes = 0;
@@ -341,7 +341,7 @@ static int launch_now(struct tnd_gpu_context *context, struct tnd_gpu_function *
     if (code == TND_CU_SUCCESS && event != NULL) {
         TND_CUDA_CALL(of(context), code, EventRecord(event->end, work_of(context)));
     }
-    how->arguments = NULL; /* they end here */
+    how->arguments = NULL; /* ends the list of arguments */
     return code;
 }
 
@@ -394,14 +394,14 @@ const struct tnd_gpu_driver tnd_cuda_driver = {
     .close = close_context,
     .buffer_new = buffer_new,
     .buffer_free = buffer_free,
-    /* no buffer_share: pages of a file that is mapped for reading cannot be registered on all
-     * systems, and only devices in the processor's own package would gain by it */
+    /* no buffer_share: not all systems can register pages of a file that is mapped read-only, and
+     * only integrated GPUs would gain from it */
     .pinned_new = pinned_new,
     .pinned_free = pinned_free,
     .write = write,
     .read = read,
     .copy = copy,
-    .flush = submit, /* streams begin by themselves */
+    .flush = submit, /* streams start by themselves */
     .finish = finish,
     .mark = mark,
     .await = await,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * CUDA as a driver of the GPU backend: an open device with its primary context and streams. */
+ * CUDA driver of the GPU backend: an open device with its primary context and streams. */
 #ifndef TND_CUDA_DRIVER_H
 #define TND_CUDA_DRIVER_H
 
@@ -13,13 +13,13 @@ struct tnd_cuda_context {
     const struct tnd_cuda_library *library;
     int device;
     bool has_times;
-    tnd_cu_context context; /* the primary one, shared with others in the process */
+    tnd_cu_context context; /* the primary context, shared with other code in the process */
     tnd_cu_stream streams[TND_GPU_QUEUE_COUNT];
-    struct tnd_cuda_batch *batch; /* NULL: no graphs, each launch goes by itself */
-    tnd_cublas blas;              /* where has_blas; its stream is that of works */
+    struct tnd_cuda_batch *batch; /* NULL: no graphs, every launch is sent immediately */
+    tnd_cublas blas;              /* if has_blas; uses the work queue's stream */
 };
 
-/** A kernel and the arguments that it has so far. */
+/** A kernel and the arguments that were set so far. */
 enum { TND_CUDA_MAX_ARGUMENTS = 64 };
 struct tnd_gpu_function {
     tnd_cu_function handle;
@@ -28,8 +28,8 @@ struct tnd_gpu_function {
     size_t local_bytes[TND_CUDA_MAX_ARGUMENTS]; /* of those in local memory; 0: another argument */
 };
 
-/** `code` = the result of a call with the device's context current. What was current before, which
- *  may be another library's, is so again behind it. */
+/** `code` = the result of a call with the device's context current. Afterwards the previous
+ * context, which may be another library's, is current again. */
 #define TND_CUDA_CALL(self, code, call)                                                            \
     do {                                                                                           \
         const struct tnd_cu_functions *const cu = &(self)->library->cu;                            \
@@ -41,7 +41,7 @@ struct tnd_gpu_function {
         }                                                                                          \
     } while (0)
 
-/** The same, and the caller returns what became of it unless that is OK; `text` names the call. */
+/** The same; returns a failure to the caller. `text` names the call. */
 #define TND_CUDA_TRY(self, text, call, error)                                                      \
     do {                                                                                           \
         int of_call = TND_CU_SUCCESS;                                                              \
@@ -49,8 +49,8 @@ struct tnd_gpu_function {
         TND_TRY(tnd_cuda_check((self)->library, (self)->base.name, text, of_call, error));         \
     } while (0)
 
-/** As TND_CUDA_CALL for a call that gives something back: it is made whether the context can be
- *  entered or not, since a lost device still has streams, which would run on, and memory. */
+/** As TND_CUDA_CALL for calls that free something: they run even if the context cannot be entered,
+ * because a lost device still has memory, and streams that would keep running. */
 #define TND_CUDA_GIVE_BACK(self, call)                                                             \
     do {                                                                                           \
         const struct tnd_cu_functions *const cu = &(self)->library->cu;                            \
@@ -64,12 +64,12 @@ struct tnd_gpu_function {
 
 extern const struct tnd_gpu_driver tnd_cuda_driver;
 
-/** `find` of the driver. */
+/** Implements `find` of the driver. */
 enum tandem_status tnd_cuda_find_devices(const struct tnd_gpu_libraries *libraries,
                                          struct tnd_gpu_found **out_found, int *out_n,
                                          struct tandem_error *error);
 
-/** As tnd_cuda_find_devices, of a library that is there. */
+/** As tnd_cuda_find_devices, with a library that is loaded already. */
 enum tandem_status tnd_cuda_list(const struct tnd_cuda_library *library,
                                  struct tnd_gpu_found **out_found, int *out_n,
                                  struct tandem_error *error);
@@ -78,21 +78,22 @@ enum tandem_status tnd_cuda_list(const struct tnd_cuda_library *library,
 
 void tnd_cuda_batch_open(struct tnd_cuda_context *self);
 void tnd_cuda_batch_close(struct tnd_cuda_context *self);
-/** Takes a launch to send it later; false: the caller has to launch it. `name` is static. */
+/** Gathers a launch to send it later; false: the caller has to launch it. `name` is static. */
 bool tnd_cuda_gather(struct tnd_cuda_context *self, const struct tnd_gpu_function *function,
                      const char *name, const struct tnd_cu_node_parameters *how,
                      enum tandem_status *out_status, struct tandem_error *error);
-/** Sends what was gathered; ahead of all else that goes into the queue of works or waits for it. */
+/** Sends gathered launches. Call it before anything else is added to the work queue or waits for
+ * it. */
 enum tandem_status tnd_cuda_submit(struct tnd_gpu_context *context, struct tandem_error *error);
-/** Puts one launch into the queue of works; its code. */
+/** Adds one launch to the work queue; returns its CUDA code. */
 int tnd_cuda_launch(const struct tnd_cuda_context *self, const struct tnd_cu_node_parameters *how);
-/** The driver's use_graphs. */
+/** Implements use_graphs of the driver. */
 bool tnd_cuda_use_graphs(struct tnd_gpu_context *context, bool on);
-/** No graph points to any kernel after this. */
+/** After this no graph refers to any kernel. */
 void tnd_cuda_forget_graphs(struct tnd_gpu_context *context);
 /* ---- cuda_blas.c ---- */
 
-/** Makes the handle of the device, or says why there is none. */
+/** Creates the device's handle, or records why that is impossible. */
 void tnd_cuda_blas_open(struct tnd_cuda_context *self, int capability);
 void tnd_cuda_blas_close(struct tnd_cuda_context *self);
 enum tandem_status tnd_cuda_product(struct tnd_gpu_context *context,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Launches in graphs. Where they are switched on, launches gather until there are MOST of them or
- * until anything else wants the queue of works, and then go to the driver as one. A sequence of
- * kernels that came before, with few arguments that differ, becomes a graph: the second time it is
- * made, from then on it is launched after those nodes were changed that differ. A sequence that is
- * new, or whose graph fails, is launched one by one. Facts of the calls: NVIDIA's "CUDA Driver API"
- * reference, section Graph Management. */
+ * Launches in graphs. If graphs are switched on, launches are gathered until there are MOST of them
+ * or until anything else needs the work queue; then they are sent together. A sequence of the same
+ * kernels as an earlier one, with few different arguments, becomes a graph: it is created the
+ * second time, and later launched after updating the nodes that differ. New sequences, and those
+ * whose graph fails, are launched one by one. Source: NVIDIA's "CUDA Driver API" reference, section
+ * Graph Management. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,36 +12,36 @@
 #include "base/alloc.h"
 
 enum {
-    MOST = 32,    /* launches of a graph: the device waits no longer for the first of them */
+    MOST = 32,    /* launches per graph: with more, the device would wait for the first ones */
     LEAST = 4,    /* fewer are not worth a graph */
-    N_GRAPHS = 64 /* kept; the one whose last use is longest ago makes room */
+    N_GRAPHS = 64 /* cached; the least recently used one is replaced */
 };
 
 struct launch {
-    struct tnd_cu_node_parameters how; /* its arguments: `values`, when it is sent */
+    struct tnd_cu_node_parameters how; /* its `arguments` are `values` when it is sent */
     const char *name;                  /* static, for messages */
     int n;
     uint64_t values[TND_CUDA_MAX_ARGUMENTS];
 };
 
-/* A sequence that was seen. */
+/* A sequence of launches that was seen. */
 struct graph {
-    uint64_t last_use; /* 0: no sequence */
+    uint64_t last_use; /* 0: unused */
     int n;
-    struct launch *launches; /* as they were last */
-    tnd_cu_graph graph;      /* both NULL until the sequence comes a second time */
+    struct launch *launches; /* as sent last */
+    tnd_cu_graph graph;      /* both NULL until the sequence occurs a second time */
     tnd_cu_graph_exec exec;
     tnd_cu_node nodes[MOST];
 };
 
 struct tnd_cuda_batch {
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t lock; /* guards everything below */
     bool is_on;
     int n;
     struct launch launches[MOST];
     struct graph graphs[N_GRAPHS];
     uint64_t n_uses;
-    /* A launch that failed after its caller had left: nobody knows whose results are missing, so
+    /* A launch that failed after its caller returned. Since results of unknown nodes are missing,
      * all later calls fail with it. */
     int failed;
     const char *failed_kernel;
@@ -54,14 +54,14 @@ void tnd_cuda_batch_open(struct tnd_cuda_context *self)
                           cu->GraphAddKernelNode != NULL && cu->GraphInstantiate != NULL &&
                           cu->GraphExecSetParameters != NULL && cu->GraphExecDestroy != NULL &&
                           cu->GraphLaunch != NULL;
-    /* times of works are taken between launches */
+    /* timing records events between launches, which graphs do not allow */
     self->batch = is_there && !self->has_times ? tnd_calloc(1, sizeof(*self->batch)) : NULL;
     if (self->batch != NULL) {
         pthread_mutex_init(&self->batch->lock, NULL);
     }
 }
 
-/* A launched graph that still runs is freed by the driver when it is over. */
+/* The driver frees a graph that still runs when it finishes. */
 static void drop(const struct tnd_cuda_context *self, struct graph *graph)
 {
     if (graph->exec != NULL) {
@@ -91,7 +91,7 @@ void tnd_cuda_batch_close(struct tnd_cuda_context *self)
     }
 }
 
-/* ---- what came before ---- */
+/* ---- known sequences ---- */
 
 static bool is_same(const struct launch *a, const struct launch *b)
 {
@@ -101,8 +101,8 @@ static bool is_same(const struct launch *a, const struct launch *b)
            memcmp(a->values, b->values, (size_t)a->n * sizeof(a->values[0])) == 0;
 }
 
-/* Launches that differ from those of a graph of the same kernels; above `most`: more than that, or
- * other kernels. */
+/* Number of launches that differ from those of a graph with the same kernels; above `most`: more
+ * differ, or the kernels do. */
 static int differences(const struct graph *graph, const struct launch *launches, int n, int most)
 {
     int differ = graph->last_use != 0 && graph->n == n ? 0 : most + 1;
@@ -113,8 +113,8 @@ static int differences(const struct graph *graph, const struct launch *launches,
     return differ;
 }
 
-/* Layers have the same kernels: each finds the graph that was its own, by what differs least. More
- * than half of the arguments anew cost as much as launches. */
+/* Finds the graph with the fewest differences, because all layers have the same kernels: so each
+ * layer finds its own graph. Updating more than half of the launches costs as much as launching. */
 static struct graph *find(struct tnd_cuda_batch *batch)
 {
     struct graph *best = NULL;
@@ -138,7 +138,7 @@ static void keep_sequence(struct tnd_cuda_context *self)
     }
     drop(self, oldest);
     oldest->launches = tnd_alloc((size_t)batch->n * sizeof(*oldest->launches));
-    if (oldest->launches != NULL) { /* else it stays unknown */
+    if (oldest->launches != NULL) { /* else the sequence is not recorded */
         memcpy(oldest->launches, batch->launches, (size_t)batch->n * sizeof(*oldest->launches));
         oldest->n = batch->n;
         oldest->last_use = ++batch->n_uses;
@@ -156,7 +156,7 @@ static const struct tnd_cu_node_parameters *parameters_of(struct launch *launch,
     return &launch->how;
 }
 
-/* One behind the other, as they would stand in the queue. */
+/* Creates a graph of nodes in sequence, as in a queue. */
 static int make(const struct tnd_cuda_context *self, struct graph *graph)
 {
     void *arguments[TND_CUDA_MAX_ARGUMENTS];
@@ -174,8 +174,7 @@ static int make(const struct tnd_cuda_context *self, struct graph *graph)
     return code;
 }
 
-/* The launches of a batch become those of the graph. Runs of it that stand in the queue keep what
- * they had. */
+/* Updates the graph to the batch's launches. Its runs in the queue keep their arguments. */
 static int change(const struct tnd_cuda_context *self, struct graph *graph)
 {
     struct tnd_cuda_batch *batch = self->batch;
@@ -195,7 +194,7 @@ static int change(const struct tnd_cuda_context *self, struct graph *graph)
     return code;
 }
 
-/* Whether the batch went as a graph. One failure, and there are no graphs any more. */
+/* Whether the batch was sent as a graph. After one failure, graphs are switched off. */
 static bool run_graph(struct tnd_cuda_context *self)
 {
     struct tnd_cuda_batch *batch = self->batch;
@@ -231,7 +230,7 @@ int tnd_cuda_launch(const struct tnd_cuda_context *self, const struct tnd_cu_nod
     return code;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static void submit(struct tnd_cuda_context *self)
 {
     struct tnd_cuda_batch *batch = self->batch;
@@ -244,7 +243,7 @@ static void submit(struct tnd_cuda_context *self)
     batch->n = 0;
 }
 
-/* Under the lock. */
+/* Reports a failed launch. Called under the lock. */
 static enum tandem_status told(struct tnd_cuda_context *self, struct tandem_error *error)
 {
     char call[96] = "";
@@ -292,7 +291,7 @@ bool tnd_cuda_gather(struct tnd_cuda_context *self, const struct tnd_gpu_functio
     return is_on || *out_status != TANDEM_OK;
 }
 
-/* Switches graphs on or off once what was gathered is sent, and forgets all there are. */
+/* Sends gathered launches, switches graphs on or off, and drops all existing ones. */
 static bool forget(struct tnd_gpu_context *context, bool stays, bool on)
 {
     struct tnd_cuda_context *self = (struct tnd_cuda_context *)context;

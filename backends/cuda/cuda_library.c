@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Loading libcuda, NVRTC and cuBLAS, and telling what libcuda's codes mean. None is unloaded again:
- * the driver has threads of its own. */
+ * Loads libcuda, NVRTC and cuBLAS, and explains libcuda's codes. They are never unloaded: the
+ * driver has threads of its own. */
 #include "backends/cuda/cuda_library.h"
 
 #include <glob.h>
@@ -33,14 +33,14 @@ static const struct tnd_dl_symbol cublas_symbols[] = {TND_CUBLAS_FUNCTION_LIST(C
 #undef CUBLAS_SYMBOL
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* The wheels nvidia-cuda-nvrtc and nvidia-cublas of the Python index, and the toolkit. */
+/* From the Python packages nvidia-cuda-nvrtc and nvidia-cublas, and from the toolkit. */
 static const char *const nvrtc_names[] = {
-    "libnvrtc.so.12", /* (13 leaves out what is older than 7.5) */
+    "libnvrtc.so.12", /* (13 does not support devices below 7.5) */
     "libnvrtc.so.13", "libnvrtc.so.11.2", "libnvrtc.so", NULL};
 static const char *const cublas_names[] = {"libcublas.so.12", "libcublas.so.13", "libcublas.so.11",
                                            "libcublas.so", NULL};
 static const struct {
-    const char *variable, *folder; /* below the variable's value; "": the root */
+    const char *variable, *folder; /* relative to the variable's value; "": the root */
 } folders[] = {{"VIRTUAL_ENV", "lib/python3*/site-packages/nvidia/*/lib"},
                {"CONDA_PREFIX", "lib"},
                {"HOME", ".local/lib/python3*/site-packages/nvidia/*/lib"},
@@ -48,20 +48,20 @@ static const struct {
                {"", "usr/local/lib/python3*/*-packages/nvidia/*/lib"},
                {"", "usr/lib/python3*/*-packages/nvidia/*/lib"}};
 
-/* What this process has loaded, by the paths that were asked for ("": the usual names). */
+/* Libraries that this process has loaded, by requested path ("": the usual names). */
 static struct {
     struct tnd_fork_lock lock; /* guards all members */
-    unsigned generation;       /* of the process that loaded the first one */
+    unsigned generation;       /* of the process that loaded the first one (forks) */
     int n;
     char keys[MAX_LIBRARIES][2][MAX_PATH]; /* libcuda, cuBLAS */
     struct tnd_cuda_library libraries[MAX_LIBRARIES];
 } loaded = {.lock = TND_FORK_LOCK_INIT};
 
-/* ---- what is looked for beside libcuda ---- */
+/* ---- libraries besides libcuda ---- */
 
 typedef bool try_file(const char *file, struct tnd_cuda_library *out);
 
-/* A version as libcuda gives its own; 0 for one that cannot be. */
+/* A version in the format of libcuda's own; 0 if it is invalid. */
 static int version_of(int major, int minor)
 {
     return major > 0 && major < 1000 && minor >= 0 && minor < 100 ? 1000 * major + 10 * minor : 0;
@@ -72,7 +72,8 @@ static bool is_newer(int version, const struct tnd_cuda_library *library)
     return version / 1000 > library->version / 1000;
 }
 
-/* Each version leaves out old GPUs, and knows none that came after it. */
+/* Asks NVRTC for the compute capabilities that it supports: versions drop old GPUs and do not know
+ * newer ones. */
 static void ask_what_is_known(struct tnd_cuda_library *out)
 {
     const struct tnd_nvrtc_functions *nvrtc = &out->nvrtc;
@@ -94,7 +95,8 @@ bool tnd_cuda_compiles_for(const struct tnd_cuda_library *library, int capabilit
     return library->has_compiler && is_known;
 }
 
-/* A driver may refuse binaries of a newer major version than its own. */
+/* Loads NVRTC if it is suitable: a driver may refuse binaries of a newer major version than its
+ * own. */
 static bool try_compiler(const char *file, struct tnd_cuda_library *out)
 {
     const char *const names[] = {file, NULL};
@@ -112,7 +114,7 @@ static bool try_compiler(const char *file, struct tnd_cuda_library *out)
     return out->has_compiler;
 }
 
-/* As try_compiler, for cuBLAS, which brings the runtime of its own version. */
+/* As try_compiler for cuBLAS, which uses the CUDA runtime of its own version. */
 static bool try_blas(const char *file, struct tnd_cuda_library *out)
 {
     const char *const names[] = {file, NULL};
@@ -133,7 +135,7 @@ static bool try_blas(const char *file, struct tnd_cuda_library *out)
     return out->has_blas;
 }
 
-/* Any of the names in folders of a pattern; NULL: where the system looks. */
+/* Tries each name in the folders that match a pattern; NULL: in the system's library path. */
 static bool try_folder(const char *folder, const char *const *names, try_file *try,
                        struct tnd_cuda_library *out)
 {
@@ -155,7 +157,7 @@ static bool try_folder(const char *folder, const char *const *names, try_file *t
     return is_found;
 }
 
-/* `path`: of libcuda, as it was asked for. */
+/* `path`: of libcuda, as requested. */
 static bool look_for(const char *path, const char *const *names, try_file *try,
                      struct tnd_cuda_library *out)
 {
@@ -177,8 +179,8 @@ static bool look_for(const char *path, const char *const *names, try_file *try,
     return is_found;
 }
 
-/* Kernels that were made when the library was built. A driver takes the PTX of its own version and
- * of older ones: 7.x came with CUDA 11.x, 8.x with 12.x. */
+/* Finds the pack of prebuilt kernels. A driver accepts PTX of its own version and of older ones:
+ * 7.x came with CUDA 11.x, 8.x with 12.x. */
 static void find_pack(const char *path, struct tnd_cuda_library *out)
 {
     struct tandem_error told = {0};
@@ -216,7 +218,7 @@ static void find_compiler(const char *path, struct tnd_cuda_library *out)
     find_pack(path, out);
 }
 
-/* `asked`: the setting, "" for none. */
+/* `asked`: the setting, "" if it is not set. */
 static void find_blas(const char *path, const char *asked, struct tnd_cuda_library *out)
 {
     const bool is_off = strcmp(asked, "off") == 0;
@@ -259,7 +261,8 @@ static const char *name_of(const struct tnd_cuda_library *library, int code)
                : "an unknown code";
 }
 
-/* What the driver's reference says of codes of cuInit that somebody can do something about. */
+/* Advice for those codes of cuInit that a user can do something about, from the driver's
+ * reference. */
 static const char *hint_for(int code)
 {
     switch (code) {
@@ -297,7 +300,7 @@ static enum tandem_status start(struct tnd_cuda_library *library, struct tandem_
     return refuse(error, code, 0, text);
 }
 
-/* Into the next row. Under the lock. */
+/* Loads libcuda into the next row. Called under the lock. */
 static enum tandem_status load(const char *key, const char *blas, struct tandem_error *error)
 {
     static const char *const usual[] = {"libcuda.so.1", NULL};

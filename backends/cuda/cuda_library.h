@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * libcuda, NVRTC and cuBLAS as one process sees them: found when the program runs, loaded once for
- * each path, never unloaded. No header of CUDA is needed: names, types and numbers are those of
- * NVIDIA's "CUDA Driver API", "NVRTC" and "cuBLAS" reference manuals. */
+ * libcuda, NVRTC and cuBLAS: found at run time, loaded once for each path, never unloaded. No CUDA
+ * header is needed: names, types and numbers are those of NVIDIA's "CUDA Driver API", "NVRTC" and
+ * "cuBLAS" reference manuals. */
 #ifndef TND_CUDA_LIBRARY_H
 #define TND_CUDA_LIBRARY_H
 
@@ -24,7 +24,7 @@ typedef struct tnd_cu_node *tnd_cu_node;
 typedef struct tnd_cu_graph_exec *tnd_cu_graph_exec;
 typedef uint64_t tnd_cu_address;
 
-/** Results and attributes that are looked at (CUresult, CUdevice_attribute), and flags. */
+/** Results and attributes that the driver uses (CUresult, CUdevice_attribute), and flags. */
 enum {
     TND_CU_SUCCESS = 0,
     TND_CU_OUT_OF_MEMORY = 2,
@@ -37,14 +37,15 @@ enum {
     TND_CU_CLOCK_KHZ = 13,
     TND_CU_MULTIPROCESSORS = 16,
     TND_CU_INTEGRATED = 18,
-    TND_CU_COMPUTE_MODE = 20, /* 2: nobody may use it */
+    TND_CU_COMPUTE_MODE = 20, /* 2: no context can be created */
     TND_CU_MAJOR = 75,
     TND_CU_MINOR = 76,
     TND_CU_STREAM_NON_BLOCKING = 1,
     TND_CU_EVENT_DISABLE_TIMING = 2
 };
 
-/* X(name, symbol, arguments): all of CUDA 11.2 and required; each returns a CUresult. */
+/* X(name, symbol, arguments): functions of CUDA 11.2, all of them required; each returns a
+ * CUresult. */
 #define TND_CU_FUNCTION_LIST(X)                                                                    \
     X(Init, "cuInit", (unsigned flags))                                                            \
     X(DriverGetVersion, "cuDriverGetVersion", (int *out))                                          \
@@ -98,7 +99,7 @@ struct tnd_cu_node_parameters {
     void **extra;
 };
 
-/* Graphs of launches, of CUDA 11.4: all of them are there, or none is used. */
+/* Graphs of launches, CUDA 11.4: all of these functions exist, or none is used. */
 #define TND_CU_GRAPH_LIST(X)                                                                       \
     X(GraphCreate, "cuGraphCreate", (tnd_cu_graph * out, unsigned flags))                          \
     X(GraphDestroy, "cuGraphDestroy", (tnd_cu_graph graph))                                        \
@@ -112,7 +113,7 @@ struct tnd_cu_node_parameters {
     X(GraphExecDestroy, "cuGraphExecDestroy", (tnd_cu_graph_exec exec))                            \
     X(GraphLaunch, "cuGraphLaunch", (tnd_cu_graph_exec exec, tnd_cu_stream stream))
 
-/** NVRTC; each returns an nvrtcResult but GetErrorString. */
+/** NVRTC; each returns an nvrtcResult, except GetErrorString. */
 typedef struct tnd_nvrtc_program *tnd_nvrtc_program;
 #define TND_NVRTC_FUNCTION_LIST(X)                                                                 \
     X(Version, "nvrtcVersion", (int *out_major, int *out_minor))                                   \
@@ -126,13 +127,14 @@ typedef struct tnd_nvrtc_program *tnd_nvrtc_program;
     X(GetProgramLog, "nvrtcGetProgramLog", (tnd_nvrtc_program program, char *out))                 \
     X(GetCUBINSize, "nvrtcGetCUBINSize", (tnd_nvrtc_program program, size_t * out))                \
     X(GetCUBIN, "nvrtcGetCUBIN", (tnd_nvrtc_program program, char *out))
-/** May be missing, before CUDA 11.2: which compute capabilities it compiles for, 86 is 8.6. */
+/** Missing before CUDA 11.2: compute capabilities that NVRTC compiles for; 86 is 8.6. */
 #define TND_NVRTC_KNOWN_LIST(X)                                                                    \
     X(GetNumSupportedArchs, "nvrtcGetNumSupportedArchs", (int *out))                               \
     X(GetSupportedArchs, "nvrtcGetSupportedArchs", (int *out))
 
-/** cuBLAS; each returns a cublasStatus_t. `which`: 0 the major version, 1 the minor one. GemmEx is
- *  C = alpha * A * B + beta * C by columns; sums and factors are of the compute type since 11.0. */
+/** cuBLAS; each returns a cublasStatus_t. `which`: 0 is the major version, 1 the minor one. GemmEx
+ * is C = alpha * A * B + beta * C in column order; sums and factors have the compute type since
+ * 11.0. */
 typedef struct tnd_cublas *tnd_cublas;
 #define TND_CUBLAS_FUNCTION_LIST(X)                                                                \
     X(GetProperty, "cublasGetProperty", (int which, int *out))                                     \
@@ -161,36 +163,36 @@ struct tnd_cublas_functions {
 
 struct tnd_cuda_library {
     struct tnd_cu_functions cu;
-    struct tnd_nvrtc_functions nvrtc; /* where `has_compiler` */
-    struct tnd_cublas_functions blas; /* where `has_blas` */
-    struct tnd_cuda_pack pack;        /* where `has_pack` */
+    struct tnd_nvrtc_functions nvrtc; /* if `has_compiler` */
+    struct tnd_cublas_functions blas; /* if `has_blas` */
+    struct tnd_cuda_pack pack;        /* if `has_pack` */
     bool has_compiler, has_blas;
-    bool has_pack;          /* prebuilt kernels, for devices that nothing compiles for */
-    int n_known, known[64]; /* compute capabilities that NVRTC compiles for; 0: it does not say */
-    char compiler_reason[128]; /* why there are no kernels where nothing compiles them */
+    bool has_pack;             /* prebuilt kernels, for devices without a compiler */
+    int n_known, known[64];    /* compute capabilities that NVRTC supports; n 0: unknown */
+    char compiler_reason[128]; /* why there are no kernels if nothing compiles them */
     char blas_reason[192];
     int version;       /* of the driver: 12040 is CUDA 12.4 */
-    int nvrtc_version; /* in the same way; of one that cannot be used, or 0: none was found */
+    int nvrtc_version; /* likewise, also of an unsuitable NVRTC; 0: none found */
     int blas_version;
-    char path[256]; /* file of libcuda */
+    char path[256]; /* path of libcuda */
 };
 
-/** Loads libcuda, the file `driver` or the usual name when NULL, initialises it, and looks for
- *  NVRTC and (`blas` NULL; else that file, or none for "off") cuBLAS: beside that file, by the
- *  usual names, then in the folders of Python's packages; and for the pack of prebuilt kernels.
- *  Lives until the process ends. Errors: UNSUPPORTED_MACHINE with what is missing. Any thread. */
+/** Loads libcuda (the file `driver`, or the usual name if NULL) and initialises it. Then looks for
+ * NVRTC and cuBLAS (`blas`: a file, NULL: the usual names, "off": none), beside libcuda, by the
+ * usual names, then in the folders of Python's packages; and for the pack of prebuilt kernels.
+ * Valid until the process ends. Errors: UNSUPPORTED_MACHINE with what is missing. Any thread. */
 enum tandem_status tnd_cuda_library_get(const struct tnd_gpu_libraries *libraries,
                                         const struct tnd_cuda_library **out_library,
                                         struct tandem_error *error);
 
-/** Whether NVRTC compiles kernels for devices of this compute capability: 86 is 8.6. */
+/** Whether NVRTC can compile kernels for devices of this compute capability; 86 is 8.6. */
 bool tnd_cuda_compiles_for(const struct tnd_cuda_library *library, int capability);
 
-/** Whether the driver's reference says of a code that the context is of no more use. */
+/** Whether the context is unusable after this code, by the driver's reference. */
 bool tnd_cuda_is_lost(int code);
 
-/** OK for success, else DEVICE, DEVICE_LOST or DEVICE_MEMORY and a message with the device, the
- *  call and the code's name. */
+/** OK for success; else DEVICE, DEVICE_LOST or DEVICE_MEMORY, with a message that names device,
+ * call and code. */
 enum tandem_status tnd_cuda_check(const struct tnd_cuda_library *library, const char *device,
                                   const char *call, int code, struct tandem_error *error);
 

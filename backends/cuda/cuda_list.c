@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What CUDA devices this machine has, all facts about them, and which are fit for us. Nothing here
- * makes a context. */
+ * Lists the CUDA devices of this machine with all facts, and decides which are suitable. Creates no
+ * context. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@ enum {
     WARP = 32
 };
 
-/* The first failure sticks: a device that does not answer has no other facts. */
+/* Queries of a device. After a failure no more are made: a device that does not answer has no other
+ * facts. */
 struct asking {
     const struct tnd_cu_functions *cu;
     int device;
@@ -58,10 +59,10 @@ static void fill_info(const struct tnd_gpu_caps *caps, struct tandem_device_info
     info->size = sizeof(*info);
     info->type = TANDEM_DEVICE_GPU;
     tnd_gpu_fill_info(caps, info);
-    info->has_fp16 = true; /* the hardware; no kernel of ours computes in halves */
+    info->has_fp16 = true; /* of the hardware; none of our kernels computes in halves */
 }
 
-/* Why the device cannot be used; "" when it can. */
+/* Why the device cannot be used; "" if it can. */
 static void find_reason(struct asking *asking, const struct tnd_cuda_library *library,
                         const struct tnd_gpu_found *found, int capability, char *out, size_t bytes)
 {
@@ -92,7 +93,7 @@ static void find_reason(struct asking *asking, const struct tnd_cuda_library *li
     }
 }
 
-/* Where kernels come from. */
+/* Where the device's kernels come from. */
 static void name_kernels(const struct tnd_cuda_library *library, int capability, char *out,
                          size_t bytes)
 {
@@ -107,8 +108,8 @@ static void name_kernels(const struct tnd_cuda_library *library, int capability,
     }
 }
 
-/* Why a device that is fit is not used unasked, until a real GPU has run our kernels; and what it
- * does without. */
+/* Why a suitable device is not used by default (until our kernels have run on a real GPU), and
+ * which libraries it lacks. */
 static void tell_more(const struct tnd_cuda_library *library, int capability, char *out,
                       size_t bytes)
 {

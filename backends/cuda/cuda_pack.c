@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reading, finding and writing packs of prebuilt kernels. A pack is a file like any other: it is
- * checked as a whole before anything in it is believed. */
+ * Reads, finds and writes packs of prebuilt kernels. A pack is untrusted: it is validated
+ * completely before any of it is used. */
 #include "backends/cuda/cuda_pack.h"
 
 #include <stdio.h>
@@ -20,8 +20,8 @@ enum {
     HASHED_FROM = 16,
     HEADER_BYTES = HASHED_FROM + 8 + 4 * 4,
     ROW_BYTES = 4 * 8,
-    MOST_BYTES = 256 << 20, /* of a pack */
-    MOST_TEXT = 16 << 20,   /* of a program */
+    MOST_BYTES = 256 << 20, /* per pack */
+    MOST_TEXT = 16 << 20,   /* per program */
     MOST_VERSION = 999      /* of PTX, and of compute capabilities */
 };
 static const char magic[] = "TNDPTX1\n";
@@ -49,7 +49,7 @@ static enum tandem_status refuse(enum tandem_status status, const char *why,
     return tnd_error_set(error, status, what, 0, 0, "%s: %s", what, why);
 }
 
-/* Texts follow one another from the end of the rows to the end of the file. */
+/* Checks that texts are contiguous from the end of the rows to the end of the file. */
 static bool rows_are_good(const struct tnd_cuda_pack *pack)
 {
     uint64_t end = HEADER_BYTES + (uint64_t)pack->n_programs * ROW_BYTES;
@@ -144,7 +144,7 @@ enum tandem_status tnd_cuda_pack_text(const struct tnd_cuda_pack *pack, uint64_t
 
 /* ---- finding ---- */
 
-/* File of this library, or of the program that it is linked into. A program may have been started
+/* File of this library, or of the program that it is linked into. The program may have been started
  * by a name without a folder. */
 static const char *own_file(char *buffer, size_t bytes)
 {
@@ -162,7 +162,7 @@ enum tandem_status tnd_cuda_pack_find(const char *libcuda, struct tnd_cuda_pack 
 {
     char buffer[1024];
     const char *own = own_file(buffer, sizeof(buffer));
-    const struct { /* a file, and what leads from its folder to the pack's */
+    const struct { /* a file, and the path from its folder to the pack's */
         const char *file, *from_there;
     } places[] = {
         {libcuda, ""}, {own, ""}, {own, "../share/tandem/"}, {own, "../../share/tandem/"}};
@@ -175,7 +175,7 @@ enum tandem_status tnd_cuda_pack_find(const char *libcuda, struct tnd_cuda_pack 
         if (folder == 0 || n < 0 || (size_t)n >= sizeof(path) || !tnd_file_exists(path)) {
             continue;
         }
-        if (i > 0) { /* who names a libcuda trusts its folder */
+        if (i > 0) { /* a user who names a libcuda trusts its folder */
             TND_TRY(tnd_file_check_owner(path, error));
         }
         TND_TRY(tnd_file_read(path, MOST_BYTES, &found, error));
@@ -214,7 +214,7 @@ static void add_number(struct tnd_text *out, uint64_t value, int bytes)
     }
 }
 
-/* Adds the text, deflated if that helps; its bytes then. */
+/* Appends a text, deflated if that is shorter; returns the stored size. */
 static size_t add_deflated(const struct tnd_text *text, struct tnd_text *out)
 {
 #ifdef TND_HAVE_ZLIB

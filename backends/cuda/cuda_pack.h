@@ -18,38 +18,39 @@
 #define TND_CUDA_PACK_FILE "tandem-cuda-kernels.pack"
 
 struct tnd_cuda_pack {
-    const unsigned char *bytes; /* borrowed, or of a file that stays open */
+    const unsigned char *bytes; /* borrowed, or mapped from a file that stays open */
     size_t n;
     unsigned ptx_version, capability, n_programs;
 };
 
-/** Checks the bytes of a pack: each program's place is known to be good after that. Errors: FORMAT
- *  (also of a pack that was made from other sources than `sources`), TRUNCATED. */
+/** Validates a pack: afterwards the position of each program is known to be valid. Errors: FORMAT
+ * (also for a pack made from other sources than `sources`), TRUNCATED. */
 enum tandem_status tnd_cuda_pack_read(const void *bytes, size_t n, uint64_t sources,
                                       struct tnd_cuda_pack *out, struct tandem_error *error);
 
-/** The text of a program, with a zero byte behind it; freed with tnd_free. Errors: NOT_FOUND (there
- *  is no such program), FORMAT (it cannot be inflated, as none can without zlib), MEMORY. */
+/** The text of a program, zero-terminated; free it with tnd_free. Errors: NOT_FOUND (no such
+ * program), FORMAT (it cannot be inflated; without zlib none can), MEMORY. */
 enum tandem_status tnd_cuda_pack_text(const struct tnd_cuda_pack *pack, uint64_t key,
                                       char **out_text, struct tandem_error *error);
 
-/** The pack beside `libcuda` (a path that was asked for, or ""), the library's own file, or in
- *  share/tandem near that. It stays in memory until the process ends. Errors: NOT_FOUND (no file),
- *  FILE (also where every user may write), else those of its reading. */
+/** Finds the pack beside `libcuda` (the requested path, or ""), beside the library's own file, or
+ * in share/tandem near that. It stays in memory until the process ends. Errors: NOT_FOUND (no
+ * file), FILE (also if every user may write to it), those of reading it. */
 enum tandem_status tnd_cuda_pack_find(const char *libcuda, struct tnd_cuda_pack *out,
                                       struct tandem_error *error);
 
-/** Key of a program: sources, and those options that define something. */
+/** Key of a program: hash of its sources and of the options that define macros. */
 uint64_t tnd_cuda_pack_key(const struct tnd_gpu_text *text);
-/** Hash of all sources of kernels in this library. */
+/** Hash of all kernel sources in this library. */
 uint64_t tnd_cuda_pack_sources(void);
 
-/** A program that is to be packed. */
+/** A program to pack. */
 struct tnd_cuda_packed {
     uint64_t key;
     struct tnd_text text;
 };
-/** Adds the bytes of a pack of `n` programs with ascending keys to `out`, whose failure sticks. */
+/** Appends the bytes of a pack of `n` programs with ascending keys to `out`, which keeps a
+ * failure. */
 void tnd_cuda_pack_write(const struct tnd_cuda_packed *programs, unsigned n, uint64_t sources,
                          unsigned ptx_version, unsigned capability, struct tnd_text *out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Programs and kernels of CUDA: text through NVRTC to a binary for the device, binaries into
- * modules. Kernels have C names, so that they are found by them. */
+ * Programs and kernels of CUDA: compiles text to device binaries with NVRTC, loads binaries as
+ * modules. Kernels have C names, by which they are found. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ enum { MAX_BINARY_BYTES = 256 << 20, MAX_OPTIONS = 64, MAX_OPTION_BYTES = 4096 }
 
 struct tnd_gpu_module {
     tnd_cu_module handle;
-    void *binary; /* NULL: given away, or loaded from one */
+    void *binary; /* NULL: ownership was passed on, or it was loaded from a file */
     size_t n;
 };
 
@@ -22,7 +22,7 @@ static const struct tnd_cuda_context *of(const struct tnd_gpu_context *context)
 
 /* ---- modules ---- */
 
-/* Takes `binary` (tnd_alloc), also when that fails. */
+/* Takes ownership of `binary` (tnd_alloc), even if it fails. */
 static enum tandem_status make_module(const struct tnd_cuda_context *self, const void *image,
                                       void *binary, size_t n, struct tnd_gpu_module **out_module,
                                       struct tandem_error *error)
@@ -49,7 +49,7 @@ struct tnd_gpu_module *tnd_cuda_load(struct tnd_gpu_context *context, const void
                                      const char *options)
 {
     struct tnd_gpu_module *module = NULL;
-    (void)options; /* the binary was made for them */
+    (void)options; /* (the binary was compiled with them) */
     return make_module(of(context), bytes, NULL, n, &module, NULL) == TANDEM_OK ? module : NULL;
 }
 
@@ -88,7 +88,7 @@ static void read_complaint(const struct tnd_nvrtc_functions *nvrtc, tnd_nvrtc_pr
     tnd_free(log);
 }
 
-/* Words of `options` as NVRTC takes them; -1: too many or too long. They point into `buffer`. */
+/* Splits `options` into words for NVRTC; -1: too many or too long. They point into `buffer`. */
 static int split(const char *options, char buffer[MAX_OPTION_BYTES], const char **out)
 {
     int n = 0;
@@ -142,7 +142,7 @@ static enum tandem_status take_binary(const struct tnd_cuda_context *self,
     return make_module(self, binary, binary, n, out_module, error);
 }
 
-/* In place of a compiler. The driver keeps what it makes of PTX in a cache of its own. */
+/* Used if there is no compiler. The driver caches what it compiles from PTX. */
 static enum tandem_status load_prebuilt(const struct tnd_cuda_context *self,
                                         const struct tnd_gpu_text *text,
                                         struct tnd_gpu_module **out_module,

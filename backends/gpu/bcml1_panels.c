@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The panel layout of BCML1 in plain C: what kernels are compared with. */
+ * The panel layout of BCML1 in plain C, the reference for kernels. */
 #include "backends/gpu/bcml1_panels.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ size_t tnd_bcml1_panel_bytes(int64_t n, int64_t k)
     return bytes;
 }
 
-/* Bytes from the start of the panels to the header of a block. */
+/* Offset of a block's header in the panels, in bytes. */
 static size_t header_at(int64_t row, int64_t column, int64_t columns)
 {
     size_t place = (size_t)(row / TND_PANEL_ROWS * columns + column);

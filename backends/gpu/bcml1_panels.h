@@ -18,14 +18,14 @@
 
 enum { TND_PANEL_ROWS = 64, TND_PANEL_COLUMN_BYTES = 1280 };
 
-/** Bytes of the panels of a matrix of n rows of k values; 0 when k is no multiple of 32, or too
- *  large. */
+/** Size of the panels of a matrix of n rows of k values, in bytes; 0 if k is not a multiple of 32,
+ * or too large. */
 size_t tnd_bcml1_panel_bytes(int64_t n, int64_t k);
 
-/** Rows of blocks, one behind the other, to panels. */
+/** Converts rows of blocks to panels. */
 void tnd_bcml1_to_panels(const void *rows, int64_t n, int64_t k, void *panels);
 
-/** And back. */
+/** Converts panels to rows of blocks. */
 void tnd_bcml1_from_panels(const void *panels, int64_t n, int64_t k, void *rows);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * X(member, "DEFINE", what): small integers that tell variants of a program apart. One line more
- * here is one more member of struct tnd_gpu_variant and one more -DDEFINE=value for its kernels; a
- * member that is 0 defines nothing. The type of weights stands apart (tnd_gpu_variant.type). */
+ * X(member, "DEFINE", what): small integers that distinguish variants of a program. Each line adds
+ * a member to struct tnd_gpu_variant and -DDEFINE=value for its kernels; a member that is 0 defines
+ * nothing. The type of weights is separate (tnd_gpu_variant.type). */
 #define TND_GPU_OPTION_LIST(X)                                                                     \
     X(rows, "ROWS", "rows of W of a work-item or group")                                           \
     X(columns, "COLUMNS", "columns of X (tokens) of a work-item or group")                         \

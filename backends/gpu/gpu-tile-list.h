@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * X(member, least, most, what): the tile numbers of a device, one row each. A row more is a
- * member of struct tnd_gpu_tiles and a name in the timing table; gpu_tune.c has the candidates. */
+ * X(member, least, most, what): the tile numbers of a device. Each row adds a member to struct
+ * tnd_gpu_tiles and a name in the timing table; gpu_tune.c has the candidates. */
 #define TND_GPU_TILE_LIST(X)                                                                       \
     X(matvec_lanes, 1, 256, "M = 1: work-items that share rows of W; 1: each has its own")         \
     X(matvec_rows, 1, 8, "M = 1: rows of W of a group")                                            \

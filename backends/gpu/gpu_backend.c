@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A GPU backend over a driver: settings, which device, and the functions of the vtable. The work is
- * done by gpu_matmul.c (matrix products), gpu_ops.c (all other operations), gpu_memory.c and
+ * A GPU backend over a driver: settings, choice of the device, and the functions of the vtable.
+ * Implemented by gpu_matmul.c (matrix products), gpu_ops.c (all other operations), gpu_memory.c and
  * gpu_weights.c. */
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +43,7 @@ struct tnd_gpu_device *tnd_gpu_device_of(tandem_backend *backend)
 enum { MAX_TEXT = 256 };
 
 struct settings {
-    struct tnd_gpu_options options; /* texts point to the members below */
+    struct tnd_gpu_options options; /* its texts point to the members below */
     char device[MAX_TEXT];
     char library[MAX_TEXT];
     char blas[MAX_TEXT];
@@ -81,7 +81,7 @@ static enum tandem_status read_setting(const struct tnd_setting *setting,
     if (tnd_setting_is(setting, "budget")) {
         double mib = 0;
         TND_TRY(tnd_setting_number(setting, name, &mib, error));
-        /* 0 means nothing may be resident, not the default. */
+        /* 0 means that nothing may be resident; in `options` it would mean the default */
         options->budget_bytes = mib < 1e12 ? (uint64_t)(mib * 1048576.0) : UINT64_MAX;
         options->budget_bytes += options->budget_bytes == 0;
         return TANDEM_OK;
@@ -109,7 +109,7 @@ static enum tandem_status read_setting(const struct tnd_setting *setting,
 
 /* ---- which device ---- */
 
-/* Part `which` of "first,second"; "" when there are not as many. */
+/* Part `which` of "first,second"; "" if there are not so many. */
 static void nth_part(const char *text, int which, char *out, size_t bytes)
 {
     for (; which > 0; which--) {
@@ -119,8 +119,8 @@ static void nth_part(const char *text, int which, char *out, size_t bytes)
     snprintf(out, bytes, "%.*s", (int)strcspn(text, ","), text);
 }
 
-/* Drivers of GPUs and accelerators have one of these. Looking here first keeps a machine without
- * them from loading OpenCL and all its drivers, which takes long, only to find a CPU. */
+/* Whether there is a device file of a GPU or accelerator. Checked first, because loading OpenCL
+ * with all its drivers takes long, only to find a CPU. */
 static bool has_device_node(void)
 {
     static const char *const files[] = {"/dev/nvidiactl",      "/dev/nvidia0",    "/dev/kfd",
@@ -140,8 +140,8 @@ static enum tandem_status refuse(const char *name, const char *why, struct tande
                          why);
 }
 
-/* The setting counts before the environment. Without both GPUs are tried, and CPUs too when the
- * program has named the backend. */
+/* The setting takes precedence over the environment. Without either, GPUs are tried, and CPUs too
+ * if the program has named the backend. */
 static enum tandem_status choose(const char *name, int which, bool is_asked_for,
                                  struct settings *settings, struct tandem_error *error)
 {
@@ -173,7 +173,7 @@ static enum tandem_status choose(const char *name, int which, bool is_asked_for,
 
 /* ---- opening ---- */
 
-/* Warns somebody who has named a library that products are computed without it. */
+/* Warns a user who has named a library that products do not use it. */
 static void tell_blas(const struct gpu *self, const char *asked)
 {
     const struct tnd_gpu_context *context = self->device->context;
@@ -222,7 +222,7 @@ enum tandem_status tnd_gpu_backend_open(const struct tnd_gpu_driver *driver,
     return TANDEM_OK;
 }
 
-/* What starting has cost: the second start should compile nothing. And what the device keeps. */
+/* Costs of starting (a second start should compile nothing), and device memory in use. */
 size_t tnd_gpu_backend_report(tandem_backend *backend, char *out, size_t capacity)
 {
     const struct gpu *self = (const struct gpu *)backend;
@@ -258,7 +258,7 @@ const char *tnd_gpu_backend_describe(tandem_backend *backend)
     return tnd_gpu_device_of(backend)->text;
 }
 
-/* The library for products takes part in the device's times. */
+/* The library of products is part of the identity, because times depend on it. */
 bool tnd_gpu_backend_identity(tandem_backend *backend, int i, struct tandem_backend_fact *out)
 {
     const struct tnd_gpu_device *device = tnd_gpu_device_of(backend);
@@ -273,7 +273,7 @@ bool tnd_gpu_backend_identity(tandem_backend *backend, int i, struct tandem_back
 
 /* ---- work ---- */
 
-/* Plain products, and all stages of them, belong to gpu_matmul.c. */
+/* Plain products, and all their stages, are handled by gpu_matmul.c. */
 static bool is_matmul(const tandem_tensor *node, uint32_t task)
 {
     return task != TANDEM_TASK_NODE ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A GPU backend over a driver: what a driver's folder needs for its vtable, and tests and tools to
- * look behind an open backend. */
+ * A GPU backend over a driver: functions for the vtable in the driver's folder; access to an open
+ * backend's device for tests and tools. */
 #ifndef TND_GPU_BACKEND_H
 #define TND_GPU_BACKEND_H
 
@@ -10,23 +10,23 @@
 
 struct tnd_gpu_device;
 
-/** The device of a GPU backend. Lives as long as the backend. */
+/** The device of a GPU backend, valid as long as the backend. */
 struct tnd_gpu_device *tnd_gpu_device_of(tandem_backend *backend);
 
-/** `open` of a vtable, for a driver and that vtable. */
+/** Implements `open` of a vtable for a driver. */
 enum tandem_status tnd_gpu_backend_open(const struct tnd_gpu_driver *driver,
                                         const struct tandem_backend_api *api,
                                         const struct tandem_backend_options *options,
                                         tandem_backend **out_backend, struct tandem_error *error);
 
-/* The functions of a driver's struct tnd_tuner. */
+/* Functions for a driver's struct tnd_tuner. */
 bool tnd_gpu_backend_present(tandem_backend *backend, const char *names, char out[TND_NUMBERS_MAX]);
 enum tandem_status tnd_gpu_backend_use(tandem_backend *backend, const char *numbers,
                                        struct tandem_error *error);
 enum tandem_status tnd_gpu_backend_tune(tandem_backend *backend,
                                         const struct tnd_tuner_options *options,
                                         struct tandem_error *error);
-/** `launches` of it. */
+/** Its `launches`. */
 enum tandem_status tnd_gpu_backend_launches(tandem_backend *backend,
                                             const struct tnd_tuner_options *options,
                                             struct tandem_error *error);
@@ -62,7 +62,8 @@ size_t tnd_gpu_backend_prepared_bytes(tandem_backend *backend);
 uint64_t tnd_gpu_backend_weight_budget(tandem_backend *backend);
 size_t tnd_gpu_backend_report(tandem_backend *backend, char *out, size_t capacity);
 
-/** The members of all these vtables but name, kind, open, devices, profile and setting. */
+/** The members that are equal in all these vtables: all but name, kind, open, devices, profile and
+ * setting. */
 #define TND_GPU_BACKEND_MEMBERS                                                                    \
     .abi = TANDEM_ABI, .size = sizeof(struct tandem_backend_api), .close = tnd_gpu_backend_close,  \
     .describe = tnd_gpu_backend_describe, .supports = tnd_gpu_backend_supports,                    \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Host side of bcml1.cl: makes the panels of a weight once, and chooses kernels. A group works on
- * a panel of 64 rows; where there are few panels, more work-items share its columns. */
+ * Host side of bcml1.cl: makes a weight's panels once, and chooses kernels. A group handles a panel
+ * of 64 rows; if there are few panels, more work-items share its columns. */
 #include "backends/gpu/gpu_bcml1.h"
 
 #include "backends/gpu/bcml1_panels.h"
@@ -10,9 +10,9 @@
 enum {
     IN_PANELS = 1, /* FLAGS of the kernels */
     VALUES = 32,
-    COLUMNS_MOST = 16,     /* tokens of one pass over the weights */
+    COLUMNS_MOST = 16,     /* most tokens per pass over the weights */
     ITEMS_PER_UNIT = 1024, /* work-items that keep a compute unit's memory busy */
-    BLOCKS_LEAST = 8,      /* that a work-item has at least, before another one shares its row */
+    BLOCKS_LEAST = 8,      /* least blocks per work-item before another one shares its row */
     COLUMNS_OF_PANELS_MOST = 1 << 24
 };
 
@@ -44,14 +44,14 @@ static enum tandem_status make_panels(struct tnd_gpu_device *device, const tande
 
 /* ---- products ---- */
 
-/* Panels that hold rows begin .. end - 1. */
+/* Number of panels that hold rows begin .. end - 1. */
 static size_t panels_of(const struct tnd_gpu_product *p)
 {
     return (p->end - 1) / TND_PANEL_ROWS - p->begin / TND_PANEL_ROWS + 1;
 }
 
-/* Work-items of a group: a power of two times 64. Depends on the shape and the device alone. With
- * 1024 of them a GPU has 64 registers for each, too few for the sums of 8 tokens. */
+/* Work-items per group: 64 times a power of two. Depends only on the shape and the device. With
+ * 1024 of them, a GPU has 64 registers for each, too few for the sums of 8 tokens. */
 static int32_t group_of(const struct tnd_gpu_caps *caps, const struct tnd_gpu_product *p,
                         size_t n_groups, int32_t tokens)
 {
@@ -71,7 +71,7 @@ static enum tandem_status multiply_few(struct tnd_gpu_device *device,
                                        struct tandem_error *error)
 {
     const size_t passes = ((size_t)p->m + (size_t)columns - 1) / (size_t)columns;
-    /* all panels of W count, so that a sum does not depend on where rows are split */
+    /* from all panels of W, so that sums do not depend on where rows are split */
     const size_t all_panels = ((size_t)p->n + TND_PANEL_ROWS - 1) / TND_PANEL_ROWS;
     const struct tnd_gpu_variant variant =
         variant_of(group_of(&device->caps, p, all_panels * passes, columns), columns);
@@ -84,7 +84,7 @@ static enum tandem_status multiply_few(struct tnd_gpu_device *device,
     return tnd_gpu_launch_run(&launch, 2, global, local, error);
 }
 
-/* The tiled kernel of all types, which finds weights by weight16 of bcml1.clh. */
+/* Uses the tiled kernel of all types, which reads weights with weight16 of bcml1.clh. */
 static enum tandem_status multiply_many(struct tnd_gpu_device *device,
                                         const struct tnd_gpu_product *p, struct tandem_error *error)
 {
@@ -145,14 +145,14 @@ enum tandem_status tnd_gpu_bcml1_find(struct tnd_gpu_device *device, const tande
                              "%s device '%.60s': '%.60s' cannot lie in panels of 64 rows",
                              device->driver->name, device->name, weight->name);
     }
-    /* With the bytes it tells matrices of other shapes at the same place apart. */
+    /* together with the size, it distinguishes matrices of other shapes at the same address */
     const int form = (int)(k / VALUES * TND_PANEL_ROWS + n % TND_PANEL_ROWS);
     TND_TRY(tnd_gpu_find_form(device, weight, place, form, bytes, make_panels, out_range, error));
     tnd_gpu_keep_form_only(device, weight, place);
     return TANDEM_OK;
 }
 
-/* Not resident, or no room: rows are read, then. */
+/* Not resident, or no memory for panels: use rows instead. */
 static bool is_for_rows(enum tandem_status status)
 {
     return status == TANDEM_E_STATE || status == TANDEM_E_DEVICE_MEMORY;

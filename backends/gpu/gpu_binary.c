@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Building one program. The cache is a convenience: whatever is wrong with it, the program is built
+ * Builds one program. The cache is optional: if anything is wrong with it, the program is built
  * from source. */
 #include "backends/gpu/gpu_binary.h"
 
@@ -27,7 +27,7 @@ void tnd_gpu_build_path(const struct tnd_gpu_device *device, const struct tnd_gp
                     (unsigned long long)tnd_hash_string(tnd_text_string(out_key), 0));
 }
 
-/* NULL when there is no usable file. */
+/* NULL: there is no usable file. */
 static struct tnd_gpu_module *load(const struct tnd_gpu_device *device,
                                    const struct tnd_gpu_build *build, const char *key,
                                    const char *path)
@@ -44,7 +44,7 @@ static struct tnd_gpu_module *load(const struct tnd_gpu_device *device,
     }
     tnd_file_close(&file);
     if (module != NULL) {
-        /* What is used stays longest, see tnd_gpu_trim. */
+        /* recently used files are kept longest, see tnd_gpu_trim */
         (void)utimensat(AT_FDCWD, path, NULL, 0);
     }
     return module;
@@ -61,7 +61,7 @@ static void save(const struct tnd_gpu_device *device, struct tnd_gpu_module *mod
     struct tnd_text bytes = TND_TEXT_INIT;
     tnd_gpu_cache_write(key, binary, n, &bytes);
     if (!bytes.failed && tnd_file_make_folders(path, NULL) == TANDEM_OK) {
-        /* Without it the next start compiles again; that is all. */
+        /* if this fails, the next start compiles again */
         (void)tnd_file_write_atomic(path, bytes.bytes, bytes.n, NULL);
     }
     tnd_text_fini(&bytes);
@@ -87,7 +87,8 @@ enum tandem_status tnd_gpu_build_program(const struct tnd_gpu_device *device,
     bool is_loaded = module != NULL;
     enum tandem_status status = TANDEM_OK;
     if (!is_loaded) {
-        /* a thread that computes flushes subnormal numbers: constants of programs shall stay */
+        /* threads that compute flush subnormal numbers, but the compiler must keep them in
+         * constants */
         const uint64_t mode = tnd_float_mode_keep();
         status = device->driver->compile(device->context, &build->text, &module, error);
         tnd_float_mode_restore(mode);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Building one program: from the cache on disk, else from source and then into the cache. */
+ * Builds one program: from the cache on disk, else from source; then caches it. */
 #ifndef TND_GPU_BINARY_H
 #define TND_GPU_BINARY_H
 
@@ -8,18 +8,19 @@
 #include "base/text.h"
 
 struct tnd_gpu_build {
-    struct tnd_gpu_text text; /* files in the cache begin with its name */
+    struct tnd_gpu_text text; /* names of files in the cache begin with its name */
     uint64_t hash;            /* of dialect and source */
     const char *folder;       /* of the cache; NULL: none */
 };
 
-/** Errors: DEVICE with the compiler's first complaint, MEMORY. Troubles with the cache are none. */
+/** Errors: DEVICE with the compiler's first error message, MEMORY. Problems with the cache are not
+ * errors. */
 enum tandem_status tnd_gpu_build_program(const struct tnd_gpu_device *device,
                                          const struct tnd_gpu_build *build,
                                          struct tnd_gpu_module **out_module, bool *out_from_cache,
                                          struct tandem_error *error);
 
-/** Path of the binary's file. For tests too. */
+/** Path of the binary's file; also for tests. */
 void tnd_gpu_build_path(const struct tnd_gpu_device *device, const struct tnd_gpu_build *build,
                         struct tnd_text *out_key, struct tnd_text *out_path);
 

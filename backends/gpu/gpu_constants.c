@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * Small constants of one row (weights of norms, factors of rope, masks, scalars) share buffers: a
- * device has a few large ones in place of hundreds, each of which takes a page or more. Kernels
- * take a buffer and an offset, so no sub-buffers are needed; offsets are multiples of 256 bytes,
- * which serves any load and the library of products of either driver.
+ * device has a few large buffers instead of hundreds that take a page or more each. Kernels take a
+ * buffer and an offset, so no sub-buffers are needed; offsets are multiples of 256 bytes, which
+ * suits all loads and the libraries of products of both drivers.
  *
- * A buffer is filled from front to back. What was given back is not used again before the whole
- * buffer is empty and goes: then nothing waits for a queue, and models bring and take all of theirs
+ * A buffer is filled from front to back. Freed parts are not reused until the whole buffer is empty
+ * and freed: so nothing waits for a queue, and a model allocates and frees all of its constants
  * together. */
 #include "backends/gpu/gpu_memory_state.h"
 #include "base/alloc.h"
 #include "base/tnd_assert.h"
 
 enum {
-    MOST_BYTES = 64 << 10,        /* of a constant that is a small one: a row of 16,384 floats */
-    FIRST_BYTES = 2 * MOST_BYTES, /* of the first shared buffer; each next one has twice as many, */
+    MOST_BYTES = 64 << 10,        /* largest small constant: a row of 16,384 floats */
+    FIRST_BYTES = 2 * MOST_BYTES, /* of the first shared buffer; each next one is twice as large, */
     LARGEST_BYTES = 1 << 20,      /* up to these */
     ALIGNMENT = 256,
-    GAP = 256 /* between two: bytes that nobody writes, so that the checks of the stand-in for CUDA
-                 find who reads beyond its constant */
+    GAP = 256 /* bytes that are never written between constants, so that the checks of the CUDA
+               * stand-in detect reads beyond a constant */
 };
 
 struct tnd_gpu_shared {
@@ -56,7 +56,7 @@ bool tnd_gpu_share_buffer(const struct tnd_gpu_device *device, struct tnd_gpu_bl
         return false;
     }
     pthread_mutex_lock(&memory->lock);
-    struct tnd_gpu_shared *shared = memory->shared; /* the newest: others are full */
+    struct tnd_gpu_shared *shared = memory->shared; /* the newest; others are full */
     if (shared == NULL || block->bytes > shared->bytes - shared->used) {
         shared = add_shared(device);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Choosing a device, opening it with everything that hangs on it, and closing. */
+ * Chooses a device, opens it with everything that belongs to it, and closes it. */
 #include "backends/gpu/gpu_device.h"
 
 #include <stdatomic.h>
@@ -42,8 +42,8 @@ int tnd_gpu_devices(const struct tnd_gpu_driver *driver, struct tandem_device_in
 
 /* ---- choosing ---- */
 
-/* Without a selector: discrete GPUs, then other ones, accelerators, CPUs. Lower is better, -1 is
- * never. */
+/* Preference without a selector: discrete GPUs, then other ones, accelerators, CPUs. Lower is
+ * better, -1: never. */
 static int rank_of(const struct tandem_device_info *info, bool with_cpu)
 {
     if (!info->is_fit || (!info->is_default && !with_cpu)) {
@@ -176,7 +176,7 @@ static enum tandem_status open_parts(struct tnd_gpu_device *device,
     TND_TRY(tnd_gpu_matmul_open(device, error));
     tnd_gpu_choose_graphs(device);
     TND_TRY(tnd_gpu_ops_open(device, error));
-    struct tnd_gpu_launch launch; /* other settings may need programs that nobody has made */
+    struct tnd_gpu_launch launch; /* other settings may need programs that were not built */
     return device->context->has_fixed_programs
                ? tnd_gpu_launch_begin(&launch, device, TND_GPU_SOURCE_SMOKE, NULL, error)
                : TANDEM_OK;
@@ -229,7 +229,7 @@ void tnd_gpu_device_close(struct tnd_gpu_device *device)
         return;
     }
     if (device->context != NULL) {
-        /* Results do not matter any more: whatever fails here, everything is given back. */
+        /* results do not matter any more: whatever fails here, everything is freed */
         for (int i = 0; i < TND_GPU_QUEUE_COUNT; i++) {
             (void)device->driver->finish(device->context, (enum tnd_gpu_queue)i, NULL);
         }

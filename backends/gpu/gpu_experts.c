@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Mixtures of experts on a device: products with weights that tokens choose (experts_*.cl), and
- * what chooses them: top_k, gather, weighted_sum (ops_router.cl). */
+ * Mixtures of experts on a device: products with weights that tokens select (experts_*.cl), and the
+ * operations of routers: top_k, gather, weighted_sum (ops_router.cl). */
 #include "backends/gpu/gpu_indices.h"
 
 #include "backends/gpu/gpu_matmul_state.h"
@@ -8,11 +8,11 @@
 #include "backends/gpu/gpu_ops_parts.h"
 
 enum {
-    EXPERTS_MOST = 2048, /* two counts of each lie in local memory */
-    TOP_K_MOST = 4096,   /* values of a row, each compared with all */
+    EXPERTS_MOST = 2048, /* two counters of each are in local memory */
+    TOP_K_MOST = 4096,   /* values per row; each is compared with all others */
     TILE_WORDS = 3,
     SORTING_MOST = 1024, /* work-items that sort */
-    ONE_TOKEN = 2        /* FLAGS of experts_matvec.cl; 1 is that of bcml1.clh */
+    ONE_TOKEN = 2        /* FLAGS of experts_matvec.cl; 1 is used by bcml1.clh */
 };
 
 /* ---- products ---- */
@@ -38,12 +38,12 @@ enum tandem_status tnd_gpu_mul_mat_id_supports(const struct tnd_gpu_device *devi
     return TANDEM_OK;
 }
 
-/* A node as kernels see it. */
+/* A node's operands for the kernels. */
 struct product {
     struct tnd_gpu_range w, x, y, ids, fault, groups;
     enum tandem_type type;
     uint32_t k, n, experts, used, pairs, x_used;
-    uint64_t w_nb2, x_nb1, x_nb2, ids_nb1; /* of x in floats */
+    uint64_t w_nb2, x_nb1, x_nb2, ids_nb1; /* x in floats */
     bool is_aligned;
 };
 
@@ -70,7 +70,7 @@ static enum tandem_status find_product(struct tnd_gpu_device *device,
     TND_TRY(tnd_gpu_operand(device, work, -1, &p.y, error));
     TND_TRY(tnd_gpu_operand(device, work, 2, &p.ids, error));
     TND_TRY(tnd_gpu_indices_fault(device, &p.fault, error));
-    p.w = p.x = p.y; /* without K there is nothing to read */
+    p.w = p.x = p.y; /* K is 0: nothing is read */
     if (p.k > 0) {
         TND_TRY(tnd_gpu_original(device, work, &p.w, error));
         TND_TRY(tnd_gpu_operand(device, work, 1, &p.x, error));
@@ -87,8 +87,8 @@ static size_t groups_of(uint32_t items, int32_t per_group)
     return ((size_t)items + (size_t)per_group - 1) / (size_t)per_group;
 }
 
-/* Work-items of the one group that sorts. It waits for memory more than for anything else, so a GPU
- * gets as many as it takes; a CPU runs them one after the other anyway. */
+/* Work-items of the single group that sorts. It mostly waits for memory, so a GPU gets as many as
+ * possible; a CPU runs them one after the other anyway. */
 static size_t sorting_group(const struct tnd_gpu_device *device)
 {
     const struct tnd_gpu_caps *caps = &device->caps;
@@ -100,7 +100,8 @@ static size_t sorting_group(const struct tnd_gpu_device *device)
     return group;
 }
 
-/* Sorts the pairs into tiles of at most `tile`; how many there may be. */
+/* Sorts (token, expert) pairs into tiles of at most `tile`; *out_tiles: upper bound of their
+ * number. */
 static enum tandem_status group_pairs(struct tnd_gpu_device *device, struct product *p,
                                       uint32_t tile, size_t *out_tiles, struct tandem_error *error)
 {
@@ -155,7 +156,7 @@ static enum tandem_status run_tiled(struct tnd_gpu_device *device, struct produc
     return tnd_gpu_launch_run(&launch, 2, global, local, error);
 }
 
-/* Whether the tiles and the places of their tokens fit into local memory together. */
+/* Whether a tile and the indices of its tokens fit into local memory together. */
 static bool tiles_fit(const struct tnd_gpu_device *device)
 {
     const struct tnd_gpu_tiles *tiles = &device->matmul->tiles;
@@ -172,7 +173,7 @@ enum tandem_status tnd_gpu_mul_mat_id(struct tnd_gpu_device *device, const struc
     struct product p;
     TND_TRY(tnd_gpu_indices_look(device, node, node->src[2], -1, node->src[0]->ne[2], error));
     TND_TRY(find_product(device, work, &p, error));
-    /* as many tokens as an expert gets if all that can be are in use */
+    /* tokens per expert if as many experts as possible are in use */
     const uint32_t in_use = p.experts < p.pairs ? p.experts : p.pairs;
     const uint32_t m = (p.pairs + in_use - 1) / in_use;
     struct tnd_gpu_variant variant = {.type = 1 + (int32_t)p.type, .aligned = p.is_aligned};

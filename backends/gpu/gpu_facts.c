@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * What drivers say is checked once, here, before anything is computed from it: a driver may be
- * broken, or another library under its name. */
+ * Validates, once, what drivers report, before anything is computed from it: a driver may be
+ * broken, or another library may have its name. */
 #include "backends/gpu/gpu_facts.h"
 
 #include "base/alloc.h"
 #include "base/emit.h"
 
-/* More than any device has, and little enough that sums and products of a few stay in 64 bits. */
+/* More than any device has, but small enough that sums and products of a few such numbers fit into
+ * 64 bits. */
 static const uint64_t most_memory = UINT64_C(1) << 48;
 enum { LEAST_MEMORY = 64 << 20, LEAST_GROUP = 16, MOST_GROUP = 1 << 16, MOST_UNITS = 1 << 16 };
 enum { MOST_MHZ = 1000000 };
 
-/* One line of UTF-8: messages and tables contain it. */
+/* Makes a text one line of UTF-8, because messages and tables contain it. */
 static void clean(char *text, size_t bytes)
 {
     text[bytes - 1] = '\0';
@@ -39,7 +40,7 @@ static void clean_texts(struct tnd_gpu_found *found)
     clean(info->reason, sizeof(info->reason));
 }
 
-/* What cannot be true is told; "" when nothing is wrong. */
+/* Describes an impossible value; "" if all are plausible. */
 static void find_lie(const struct tnd_gpu_caps *caps, char *out, size_t bytes)
 {
     const unsigned long long memory = caps->global_bytes;
@@ -59,7 +60,7 @@ static void find_lie(const struct tnd_gpu_caps *caps, char *out, size_t bytes)
     }
 }
 
-/* Less than a driver says is never wrong. */
+/* Limits values: using less than a driver reports is always safe. */
 static void limit(struct tnd_gpu_caps *caps)
 {
     const uint64_t memory = caps->global_bytes;
@@ -83,7 +84,7 @@ static void check(struct tnd_gpu_found *found)
     clean_texts(found);
     find_lie(&found->caps, lie, sizeof(lie));
     if (lie[0] == '\0') {
-        const bool has_fp16 = info->has_fp16; /* a driver may tell more than its kernels use */
+        const bool has_fp16 = info->has_fp16; /* a driver may report more than its kernels use */
         limit(&found->caps);
         tnd_gpu_fill_info(&found->caps, info);
         info->has_fp16 = has_fp16;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Products by a library. CLBlast's kernels have parameters, and it knows good ones for the devices
- * that its authors had; for others the rows below are alternatives, of which gpu_tune.c finds the
- * best. Names of parameters and the rules between them: CLBlast's src/tuning/kernels/xgemm.hpp and
+ * of its authors; for others the rows below are alternatives, from which gpu_tune.c chooses the
+ * best. Names of parameters and rules between them: CLBlast's src/tuning/kernels/xgemm.hpp and
  * xgemm_direct.hpp. */
 #include "backends/gpu/gpu_gemm.h"
 
@@ -30,7 +30,7 @@ static const struct gemm_row gemm_rows[] = {
 };
 enum { N_GEMM_ROWS = sizeof(gemm_rows) / sizeof(gemm_rows[0]) };
 
-/* The rules of CLBlast's kernels; a row that breaks one does not compile there. */
+/* Rules of CLBlast's kernels; a row that violates one does not compile there. */
 #define FOLLOWS_RULES(kwg, kwi, mwg, nwg, mdim, ndim, local, vwm, vwn)                             \
     _Static_assert((kwg) % (kwi) == 0 && (mwg) % ((mdim) * (vwm)) == 0 &&                          \
                        (nwg) % ((ndim) * (vwn)) == 0 && (kwg) % (ndim) == 0 &&                     \
@@ -100,7 +100,7 @@ enum tandem_status tnd_gpu_gemm_submit(struct tnd_gpu_device *device,
     return submit(device, product, false, error);
 }
 
-/* Rows of `k` floats of one type to the other. */
+/* Converts rows of `k` values between F32 and F16. */
 static enum tandem_status convert(struct tnd_gpu_device *device, struct tnd_gpu_range from,
                                   enum tandem_type type, struct tnd_gpu_range to, size_t k,
                                   size_t rows, struct tandem_error *error)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Graphs of launches: whether they serve, and what launches take with them and without. */
+ * Graphs of launches: whether they pay off, and the time per launch with and without them. */
 #include "backends/gpu/gpu_graphs.h"
 
 #include "backends/gpu/gpu_launch.h"
@@ -10,8 +10,8 @@
 enum {
     ITEMS = 16,
     LAUNCHES = 128,
-    TURNS = 4,   /* both alternate, so that a disturbance meets them alike */
-    UNTIMED = 3, /* rounds of a turn: the first compiles, the second makes graphs */
+    TURNS = 4,   /* the two alternate, so that disturbances affect both */
+    UNTIMED = 3, /* untimed rounds per turn: the first compiles, the second creates graphs */
     TIMED = 3,
     CHANGES = 8
 };
@@ -39,7 +39,8 @@ static enum tandem_status run_round(struct tnd_gpu_device *device, struct tnd_gp
     TND_TRY(device->driver->finish(device->context, TND_GPU_QUEUE_WORK, error));
     const uint64_t begin = clock->now_ns(clock);
     for (int i = 0; i < LAUNCHES; i++) {
-        /* arguments of its own, some of which change, as the place of a token does */
+        /* different arguments for each launch, some of which change between rounds, such as a
+         * token's position */
         const int number = LAUNCHES * (i % CHANGES == 0 ? round : 0) + i;
         TND_TRY(tnd_gpu_launch_begin(&launch, device, TND_GPU_SOURCE_SMOKE, NULL, error));
         TND_TRY(tnd_gpu_bind_smoke(&launch, range, range, ITEMS * sizeof(float), 0.0F, number,
@@ -51,7 +52,7 @@ static enum tandem_status run_round(struct tnd_gpu_device *device, struct tnd_gp
     return TANDEM_OK;
 }
 
-/* Microseconds of a launch, round after round; none where there are no graphs. */
+/* Time per launch in microseconds, for each round; none if graphs are not available. */
 static enum tandem_status run_turn(struct tnd_gpu_device *device, struct tnd_gpu_range range,
                                    bool in_graphs, struct tnd_gpu_tune_times *io_times,
                                    struct tandem_error *error)

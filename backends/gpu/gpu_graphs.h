@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Whether launches of a device go in graphs: where they were measured to be faster. */
+ * Whether launches on a device use graphs: if they were measured to be faster. */
 #ifndef TND_GPU_GRAPHS_H
 #define TND_GPU_GRAPHS_H
 
 #include "backends/gpu/gpu_device.h"
 
-/** Uses graphs or not: by the setting, else by the device's number `graphs`. */
+/** Switches graphs on or off: by the setting, else by the device's kernel number `graphs`. */
 void tnd_gpu_choose_graphs(struct tnd_gpu_device *device);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Indices may be values that other operations compute, which nobody can look at before the kernels
- * do. Kernels read nothing outside of an operand whatever comes, and note the first index that is
- * out of range; the next sync reads the note and fails with ARGUMENT. Nothing is read where that
- * cannot happen: indices of the host are looked at when the work is submitted, those of top_k are
- * in range, and rows of integers that the host has (a table of other numbers for them) are looked
- * at as a whole. */
+ * Validation of indices, which may be values that other operations compute, so that only the
+ * kernels can check them. Kernels never read outside of an operand, whatever the index, and record
+ * the first index that is out of range; the next sync reads the record and fails with ARGUMENT. It
+ * is not read if that cannot happen: indices in host memory are checked when the work is submitted,
+ * those of top_k are always in range, and integer tables in host memory (such as renumbered
+ * experts) are checked as a whole. */
 #include "backends/gpu/gpu_indices.h"
 
 #include "backends/gpu/gpu_memory_state.h"
 #include "backends/gpu/gpu_ops_parts.h"
 #include "backends/gpu/gpu_transfer.h"
 
-/* As in fault.clh: `op` is 0 while there is none. */
+/* As in fault.clh; `op` is 0 if there is no fault. */
 struct fault {
     int32_t op, at, index, count, used;
 };
@@ -45,7 +45,7 @@ enum tandem_status tnd_gpu_indices_fault(struct tnd_gpu_device *device,
     return TANDEM_OK;
 }
 
-/* Index `at` of a node whose tokens have `used` of them; 0: they are one row. */
+/* Reports index `at` of a node with `used` indices per token; 0: all are one row. */
 static enum tandem_status tell(enum tandem_op op, const char *name, const struct fault *fault,
                                int64_t least, struct tandem_error *error)
 {
@@ -76,7 +76,7 @@ enum tandem_status tnd_gpu_indices_check(struct tnd_gpu_device *device, struct t
     return tell(faulty[fault.op].op, device->name, &fault, faulty[fault.op].least, error);
 }
 
-/* Whether the host has the values of a tensor now. */
+/* Whether the host has the current values of a tensor. */
 static bool is_on_host(const tandem_tensor *tensor)
 {
     return ((tensor->flags | tensor->root->flags) & (TND_TENSOR_PENDING | TND_TENSOR_STATE)) == 0;
@@ -88,7 +88,7 @@ static int32_t value_at(const tandem_tensor *tensor, int64_t i)
     return ((const int32_t *)(const void *)row)[i % tensor->ne[0]];
 }
 
-/* The first value of a matrix outside of least .. count - 1; -1: there is none. */
+/* Index of the first value of a matrix outside of least .. count - 1; -1: none. */
 static int64_t find_outside(const tandem_tensor *tensor, int64_t least, int64_t count)
 {
     const int64_t n = tandem_tensor_elements(tensor);

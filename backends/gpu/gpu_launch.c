@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Binding arguments and putting kernels into the queue. */
+ * Binds arguments and submits kernels. */
 #include "backends/gpu/gpu_launch.h"
 
 #include <stdatomic.h>
@@ -55,7 +55,7 @@ void tnd_gpu_launch_drop(struct tnd_gpu_launch *launch)
     launch->handle = NULL;
 }
 
-/* ---- into the queue ---- */
+/* ---- submitting ---- */
 
 static enum tandem_status check_range(const struct tnd_gpu_launch *launch, int n_dims,
                                       const size_t *global, const size_t *local, bool *out_is_empty,
@@ -106,7 +106,8 @@ enum tandem_status tnd_gpu_launch_run(struct tnd_gpu_launch *launch, int n_dims,
 
 enum tandem_status tnd_gpu_launched(struct tnd_gpu_device *device, struct tandem_error *error)
 {
-    /* Some drivers keep works back until a flush; one each is a call too many. */
+    /* Some drivers hold work back until a flush; flushing after every launch would be too
+     * expensive. */
     const int most = device->driver->launches_per_flush;
     int64_t n = atomic_fetch_add_explicit(&device->n_launches, 1, memory_order_relaxed) + 1;
     if (most == 0 || n % most != 0) {

@@ -38,46 +38,46 @@ struct tnd_gpu_variant {
 
 struct tnd_gpu_program; /* gpu_program.c */
 
-/** A kernel on its way into the queue; lives on the caller's stack. */
+/** A kernel to be submitted; lives on the caller's stack. */
 struct tnd_gpu_launch {
     struct tnd_gpu_device *device;
     struct tnd_gpu_program *program;
     int kernel;                      /* enum tnd_gpu_kernel */
-    struct tnd_gpu_function *handle; /* NULL until bound; this launch's alone */
+    struct tnd_gpu_function *handle; /* NULL until bound; owned by this launch */
 };
 
-/** Finds or builds the program. Nothing to free when it fails, or when nothing is bound after it.
- *  Errors: DEVICE with the compiler's first words, MEMORY. Any thread. */
+/** Finds or builds the program. Nothing needs freeing if it fails, or if nothing is bound
+ * afterwards. Errors: DEVICE with the compiler's first error message, MEMORY. Any thread. */
 enum tandem_status tnd_gpu_launch_begin(struct tnd_gpu_launch *launch,
                                         struct tnd_gpu_device *device, enum tnd_gpu_source source,
                                         const struct tnd_gpu_variant *variant,
                                         struct tandem_error *error);
 
-/** Puts the bound kernel into the queue and gives it back, whether that fails or not. 1 to 3
- *  dimensions; `global` counts work-items and must be a multiple of `local`. An empty range
- *  does nothing. */
+/** Submits the bound kernel and releases it, even if that fails. 1 to 3 dimensions; `global`
+ * counts work-items and must be a multiple of `local`. An empty range does nothing. */
 enum tandem_status tnd_gpu_launch_run(struct tnd_gpu_launch *launch, int n_dims,
                                       const size_t *global, const size_t *local,
                                       struct tandem_error *error);
 
-/** Counts a kernel that was put into the queue, and flushes the queue now and then. */
+/** Counts a submitted kernel, and flushes the queue every few launches. */
 enum tandem_status tnd_gpu_launched(struct tnd_gpu_device *device, struct tandem_error *error);
 
-/** Gives a bound kernel back without running it. Harmless after run or a failed bind. */
+/** Releases a bound kernel without running it. Harmless after run or a failed bind. */
 void tnd_gpu_launch_drop(struct tnd_gpu_launch *launch);
 
-/** Runs like tnd_gpu_launch_run and waits: nanoseconds on the device. For tuning. The launch stays
- *  bound: run it again, then drop it. Needs the setting profile=on, else measures on the host. */
+/** Runs like tnd_gpu_launch_run and waits; returns nanoseconds on the device. For tuning. The
+ * launch stays bound: run it again, or drop it. Measures on the host unless the setting profile=on
+ * is given. */
 enum tandem_status tnd_gpu_launch_time(struct tnd_gpu_launch *launch, int n_dims,
                                        const size_t *global, const size_t *local, int64_t *out_ns,
                                        struct tandem_error *error);
 
 /* ---- for the functions made by kernel-pack ---- */
 
-/** Takes a kernel object of the launch's program. */
+/** Gets a kernel object of the launch's program. */
 enum tandem_status tnd_gpu_launch_take(struct tnd_gpu_launch *launch, enum tnd_gpu_kernel kernel,
                                        struct tandem_error *error);
-/** Sets an argument; on failure drops the kernel. `value` NULL: local memory of `bytes`. */
+/** Sets an argument; on failure releases the kernel. `value` NULL: local memory of `bytes`. */
 enum tandem_status tnd_gpu_launch_argument(struct tnd_gpu_launch *launch, int index, size_t bytes,
                                            const void *value, struct tandem_error *error);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products on a device: which kernel multiplies, by M and by the device's tile numbers. The
- * kernels are matvec.cl (few tokens), tiled.cl (many) and dequantize.cl; F32 products go to a
- * library where it is there. */
+ * Matrix products on a device: chooses the kernel by M and by the device's tile numbers. Kernels
+ * are matvec.cl (few tokens), tiled.cl (many) and dequantize.cl; F32 products use a library if
+ * there is one. */
 #include "backends/gpu/gpu_matmul.h"
 
 #include <inttypes.h>
@@ -112,7 +112,7 @@ static bool is_float(enum tandem_type type)
     return tandem_type_block_values(type) == 1;
 }
 
-/* Whether kernels may use loads of 16 bytes and whole parts of 16 values only. */
+/* Whether kernels may use 16-byte loads and need no partial blocks of 16 values. */
 static bool is_aligned(const struct tnd_gpu_matmul *self, const struct tnd_gpu_product *p)
 {
     return !self->without_aligned && p->w.offset % 16 == 0 && p->x.offset % 16 == 0 &&
@@ -156,7 +156,7 @@ void tnd_gpu_tiled_variant(const struct tnd_gpu_tiles *tiles, struct tnd_gpu_var
     variant->tile_k = tiles->tile_k;
     variant->item_m = tiles->item_m;
     variant->item_n = tiles->item_n;
-    /* F32 weights, and those in panels, are no sums of few bf16 numbers: see tiled_mma.clh. */
+    /* F32 weights, and weights in panels, are not sums of few bf16 numbers: see tiled_mma.clh. */
     variant->use_mma =
         tiles->mma != 0 && variant->type != 1 + TANDEM_TYPE_F32 && variant->flags == 0;
 }
@@ -228,7 +228,7 @@ static enum tandem_status multiply(struct tnd_gpu_device *device, const struct t
     return tnd_gpu_launch_run(&launch, shape.n_dims, shape.global, shape.local, error);
 }
 
-/* Half precision was measured to be better for weights that are no exact numbers anyway. */
+/* Whether half precision was measured to be faster; only for weights that are not exact anyway. */
 static bool takes_half(const struct tnd_gpu_device *device, enum tandem_type type,
                        const struct tnd_gpu_product *p)
 {
@@ -237,7 +237,7 @@ static bool takes_half(const struct tnd_gpu_device *device, enum tandem_type typ
            p->end == p->n;
 }
 
-/* `type` of the weights before they became F32. */
+/* `type`: of the weights before they were dequantised. */
 static enum tandem_status multiply_f32(struct tnd_gpu_device *device,
                                        const struct tnd_gpu_product *p, enum tandem_type type,
                                        struct tandem_error *error)
@@ -250,7 +250,7 @@ static enum tandem_status multiply_f32(struct tnd_gpu_device *device,
                                        : tnd_gpu_gemm_submit(device, &gemm, error);
 }
 
-/* A group takes up to 64 parts of a row. */
+/* A group handles up to 64 parts of a row. */
 enum tandem_status tnd_gpu_dequantize(struct tnd_gpu_device *device,
                                       const struct tnd_gpu_product *product, bool to_half,
                                       struct tandem_error *error)
@@ -267,7 +267,7 @@ enum tandem_status tnd_gpu_dequantize(struct tnd_gpu_device *device,
     return tnd_gpu_launch_run(&launch, 2, global, local, error);
 }
 
-/* Kernels read scales as half-words and floats as words. */
+/* Kernels read scales as 16-bit words and floats as 32-bit words. */
 static enum tandem_status check_alignment(const tandem_tensor *node,
                                           const struct tnd_gpu_product *p,
                                           struct tandem_error *error)
@@ -310,7 +310,7 @@ enum tandem_status tnd_gpu_matmul_submit(struct tnd_gpu_device *device,
     workspace = work->places != NULL ? work->places->workspace : workspace;
     TND_TRY(to_workspace ? tnd_gpu_find(device, workspace, bytes, &p.y, error)
                          : tnd_gpu_operand(device, work, -1, &p.y, error));
-    p.w = p.y; /* without K there is nothing to read */
+    p.w = p.y; /* K is 0: nothing is read */
     p.x = p.y;
     if (p.k > 0) {
         TND_TRY(from_workspace ? tnd_gpu_find(device, workspace, bytes, &p.w, error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Device memory in blocks. Mirrors here, resident weights in gpu_weights.c. A buffer that is given
- * up while commands use it is kept by the driver until they are over, so nothing here waits for the
- * queue, except where a buffer lies in the host's own memory, which may go away. */
+ * Device memory in blocks: mirrors; resident weights are in gpu_weights.c. The driver keeps a freed
+ * buffer until the commands that use it are over, so nothing here waits for the queue, unless a
+ * buffer is host memory, which may become invalid. */
 #include "backends/gpu/gpu_memory.h"
 
 #include "backends/gpu/gpu_memory_state.h"
@@ -28,7 +28,7 @@ enum tandem_status tnd_gpu_memory_open(struct tnd_gpu_device *device, uint64_t b
         tnd_free(memory);
         return status;
     }
-    /* A fifth stays for activations, the KV cache and programs. */
+    /* a fifth stays free for activations, the KV cache and programs */
     uint64_t budget = budget_bytes != 0 ? budget_bytes : device->caps.global_bytes / 5 * 4;
     memory->budget = budget < INT64_MAX ? (int64_t)budget : INT64_MAX;
     pthread_mutex_init(&memory->lock, NULL);
@@ -208,7 +208,7 @@ void tnd_gpu_free_block(const struct tnd_gpu_device *device, struct tnd_gpu_bloc
     tnd_free(block);
 }
 
-/* Bytes that a block has on the device. */
+/* Bytes of device memory that a block takes. */
 static int64_t bytes_of(const struct tnd_gpu_block *block)
 {
     int64_t bytes = block->buffer != NULL ? (int64_t)block->bytes : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Operations on a device: which function runs which operation, what is refused and why. Counts are
- * 32 bits wide in the kernels, so larger nodes are refused; strides and addresses have 64. */
+ * Operations on a device: which function runs which operation, and what is refused for which
+ * reason. Counts have 32 bits in the kernels, so larger nodes are refused; strides and addresses
+ * have 64. */
 #include "backends/gpu/gpu_ops.h"
 
 #include "backends/gpu/gpu_ops_parts.h"
@@ -8,7 +9,7 @@
 
 enum { GROUP = 128, SMALL_GROUP = 64 };
 
-/* One row an operation; without `supports` shapes and types leave nothing to ask. */
+/* One row per operation; `supports` NULL: all shapes and types are supported. */
 static const struct {
     tnd_gpu_op_submit_fn *submit;
     tnd_gpu_op_supports_fn *supports;
@@ -105,7 +106,7 @@ enum tandem_status tnd_gpu_ops_run_items(struct tnd_gpu_launch *launch, uint64_t
 
 /* ---- what is supported ---- */
 
-/* Counts fit the kernels. Operands may have more values than 32 bits count, not such extents. */
+/* Whether all extents fit into 32 bits; the number of an operand's values may exceed that. */
 static bool is_small(const tandem_tensor *tensor)
 {
     for (int i = 0; i < TANDEM_MAX_DIMS; i++) {
@@ -116,7 +117,7 @@ static bool is_small(const tandem_tensor *tensor)
     return true;
 }
 
-/* Kernels read whole numbers only; planned memory is aligned anyway. */
+/* Whether kernels can read whole words; planned memory always allows it. */
 static bool is_aligned(const tandem_tensor *tensor)
 {
     const size_t alignment =

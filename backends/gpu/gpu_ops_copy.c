@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Moving values on a device: get_rows, cpy, cont, concat; kernels/ops_get_rows.cl, ops_copy.cl. */
+ * Moves values on a device: get_rows, cpy, cont, concat; kernels/ops_get_rows.cl, ops_copy.cl. */
 #include <string.h>
 
 #include "backends/gpu/gpu_matmul_state.h"
@@ -8,7 +8,7 @@
 
 /* ---- rows by index ---- */
 
-/* The kernels read a row for whatever index. */
+/* The kernels check indices, so any values are supported. */
 enum tandem_status tnd_gpu_get_rows_supports(const struct tnd_gpu_device *device,
                                              const tandem_tensor *node, struct tandem_error *error)
 {
@@ -55,8 +55,8 @@ static enum kind kind_of(enum tandem_type type)
                                       : KIND_NONE;
 }
 
-/* What the values of one type become in another; KIND_NONE: not by these kernels. The same type
- * keeps every bit. */
+/* The kinds of a copy between two types; KIND_NONE: not supported by these kernels. Copies within a
+ * type keep every bit. */
 static void kinds_of(enum tandem_type from, enum tandem_type to, enum kind *out_from,
                      enum kind *out_to)
 {
@@ -85,7 +85,7 @@ enum tandem_status tnd_gpu_copy_supports(const struct tnd_gpu_device *device,
     return TANDEM_OK;
 }
 
-/* A strided block of values of one side. */
+/* Source or destination: a strided block of values. */
 struct side {
     struct tnd_gpu_range range;
     uint64_t ne[TANDEM_MAX_DIMS];
@@ -103,8 +103,8 @@ static struct side side_of(const tandem_tensor *tensor, const int64_t *ne,
     return side;
 }
 
-/* Merges dimensions that lie in memory as one. One row that has all values gets an extent of 0, by
- * which the kernel knows it. */
+/* Merges dimensions that are contiguous in memory. If all values form a single row, an extent
+ * becomes 0, which tells the kernel so. */
 static void merge_dimensions(struct side *side)
 {
     int n = 0;
@@ -128,7 +128,7 @@ static void merge_dimensions(struct side *side)
     }
 }
 
-/* All values of the i-th operand to places of `to`. */
+/* Copies all values of operand i to `to`. */
 static enum tandem_status copy_side(struct tnd_gpu_device *device, const struct tandem_work *work,
                                     int i, struct side to, enum tandem_type to_type,
                                     struct tandem_error *error)
@@ -138,7 +138,7 @@ static enum tandem_status copy_side(struct tnd_gpu_device *device, const struct 
     enum kind from_kind, to_kind;
     struct tnd_gpu_range range;
     struct tnd_gpu_launch launch;
-    if (n == 0) { /* a half of a concat */
+    if (n == 0) { /* half of a concat may be empty */
         return TANDEM_OK;
     }
     kinds_of(from_tensor->type, to_type, &from_kind, &to_kind);
@@ -178,7 +178,7 @@ static enum tandem_status copy_to_blocks(struct tnd_gpu_device *device,
 enum tandem_status tnd_gpu_copy(struct tnd_gpu_device *device, const struct tandem_work *work,
                                 struct tandem_error *error)
 {
-    const tandem_tensor *node = work->node; /* of a cpy: a view of what is written */
+    const tandem_tensor *node = work->node; /* of a cpy: a view of its destination */
     const tandem_tensor *a = node->src[0];
     struct tnd_gpu_range to;
     TND_TRY(tnd_gpu_operand(device, work, -1, &to, error));

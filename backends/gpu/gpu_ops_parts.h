@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Shared by the files cl_ops*.c alone: refusals, ranges of operands, launches over flat counts. A
- * submit function gets a node that was supported and has at least one value. */
+ * Shared by the gpu_ops*.c files only: refusals, ranges of operands, launches over flat counts. A
+ * submit function receives a supported node with at least one value. */
 #ifndef TND_GPU_OPS_PARTS_H
 #define TND_GPU_OPS_PARTS_H
 
@@ -58,9 +58,9 @@ void tnd_gpu_work_close(struct tnd_gpu_device *device);
 struct tnd_gpu_ops {
     struct tnd_gpu_generated *generated; /* under submit_lock */
 
-    struct tnd_gpu_buffer *fault; /* the first index that was out of range; NULL: not used yet */
-    bool is_cleared;              /* it says that there was none; under submit_lock */
-    atomic_bool is_unchecked;     /* work was submitted that may have written there */
+    struct tnd_gpu_buffer *fault; /* record of the first index out of range; NULL: not used yet */
+    bool is_cleared;              /* the record is empty; under submit_lock */
+    atomic_bool is_unchecked;     /* work that may have written to it was submitted */
 };
 
 /** Refuses a node: "backend opencl: <operation> <reason>". */
@@ -68,13 +68,13 @@ enum tandem_status tnd_gpu_ops_refuse(const struct tnd_gpu_device *device,
                                       const tandem_tensor *node, const char *reason,
                                       struct tandem_error *error);
 
-/** Where the i-th operand is; `other` when there is none, or it has no values (it is not read
- *  then). */
+/** The range of the i-th operand; `other` if there is none, or it has no values (then it is not
+ * read). */
 enum tandem_status tnd_gpu_ops_find(struct tnd_gpu_device *device, const struct tandem_work *work,
                                     int i, struct tnd_gpu_range other,
                                     struct tnd_gpu_range *out_range, struct tandem_error *error);
 
-/** Work items of a group: GROUP of the kernels. */
+/** Work-items per group: GROUP of the kernels. */
 size_t tnd_gpu_ops_group(const struct tnd_gpu_device *device);
 
 /** Begins a launch of a kernel of `source` for weights of 1 + `type` (0: none). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Elementwise operations and those along rows on a device: kernels/ops_elementwise.cl and
- * ops_rows.cl. Operands are F32 with dense rows, results contiguous. */
+ * Element-wise and row-wise operations on a device: kernels/ops_elementwise.cl and ops_rows.cl.
+ * Operands are F32 with dense rows, results contiguous. */
 #include <math.h>
 
 #include "backends/gpu/gpu_ops_parts.h"

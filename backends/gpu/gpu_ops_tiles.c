@@ -21,14 +21,14 @@ static int64_t parts_of(int64_t n, int64_t part)
 
 /* ---- attention ---- */
 
-/* How the work is cut. Rows are queries of a KV head: token, then head of its group. */
+/* How the work is divided. Rows are queries of a KV head: by token, then by head of its group. */
 struct cut {
     int rows; /* in a group of work items */
     int64_t group, n_rows, row_blocks, column_blocks, splits;
     int64_t kv_heads;
 };
 
-/* Where few groups would leave units idle, several share the keys of a query. */
+/* If there are too few groups to keep all units busy, several groups share the keys of a query. */
 static int64_t splits_for(const struct tnd_gpu_device *device, int64_t groups, int64_t n_keys)
 {
     const int64_t wanted = parts_of(2 * (int64_t)device->caps.compute_units, groups);
@@ -36,7 +36,7 @@ static int64_t splits_for(const struct tnd_gpu_device *device, int64_t groups, i
     int64_t splits = wanted < tiles ? wanted : tiles;
     splits = splits < MAX_SPLITS ? splits : MAX_SPLITS;
     splits = splits > 1 ? splits : 1;
-    /* none of them empty */
+    /* so that no split is empty */
     return tiles > 0 ? parts_of(tiles, parts_of(tiles, splits)) : 1;
 }
 
@@ -96,7 +96,7 @@ static enum tandem_status find_operands(struct tnd_gpu_device *device,
     return TANDEM_OK;
 }
 
-/* Memory of the sums of each split: values, then a largest score and a weight for each row. */
+/* Memory for the sums of each split: values, then the largest score and the weight of each row. */
 static enum tandem_status find_partial(struct tnd_gpu_device *device, const tandem_tensor *node,
                                        const struct cut *cut, struct attention_ranges *out,
                                        struct tandem_error *error)

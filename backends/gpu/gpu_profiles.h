@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * What a GPU backend says of itself without a device: its profiles and settings. Which of the two
- * stages, weights to F32 and the product, run on the device, or both in one kernel that decodes in
- * registers. The driver's library of products is used for F32; without it the backend has a kernel
- * of its own. FINALIZE fetches the result from the device. Workers sleep meanwhile: the device may
- * be the very CPU that they would spin on. */
+ * Profiles and settings of a GPU backend, known without a device. Profiles differ in which of the
+ * two stages, weights to F32 and the product, run on the device, or both in one kernel that decodes
+ * in registers. F32 products use the driver's library of products, or our own kernel without one.
+ * FINALIZE downloads the result. Workers sleep meanwhile: the device may be the CPU that they would
+ * spin on. */
 #ifndef TND_GPU_PROFILES_H
 #define TND_GPU_PROFILES_H
 
 #include "tandem/backend.h"
 
-/* `kind` of a stage that has a number of its own in the text format. */
+/* `kind`: the number of the stage in the text format. */
 #define TND_GPU_ON_DEVICE(what, kind)                                                              \
     {                                                                                              \
         .task = TANDEM_TASK_##what, .wait = true, .text_kind = (kind)                              \
@@ -19,7 +19,8 @@
         .task = TANDEM_TASK_##what, .place = TANDEM_ON_CPU, .parallel = true                       \
     }
 
-/** Rows of an array of struct tandem_backend_profile: "opencl", "clblast", "OpenCL", the number. */
+/** Rows for an array of struct tandem_backend_profile: "opencl", "clblast", "OpenCL", the
+ * number. */
 #define TND_GPU_PROFILES(driver, library, title, kind)                                             \
     {.name = driver,                                                                               \
      .what = "weights decoded and multiplied by one kernel on the " title " device",               \
@@ -48,7 +49,7 @@
         }                                                                                          \
     }
 
-/** Rows of an array of struct tandem_backend_setting: "libOpenCL", "clblast", "CLBlast". */
+/** Rows for an array of struct tandem_backend_setting: "libOpenCL", "clblast", "CLBlast". */
 #define TND_GPU_SETTINGS(file, library, title)                                                     \
     {"device", "INDEX, part of a name, or none", "the device, as mulmat-tune devices lists it"},   \
         {"library", "FILE", file " to load"},                                                      \
@@ -64,7 +65,7 @@
         "unified", "off", "memory counts as apart from the host's"                                 \
     }
 
-/** `profile` and `setting` of a vtable over n rows. */
+/** Implement `profile` and `setting` of a vtable from n rows. */
 bool tnd_gpu_profile(const struct tandem_backend_profile *rows, size_t n, int i,
                      enum tandem_type type, struct tandem_backend_profile *out);
 bool tnd_gpu_setting(const struct tandem_backend_setting *rows, size_t n, int i,

@@ -18,7 +18,7 @@
 
 enum { N_BUCKETS = 64, CACHE_BYTES_MOST = 256 << 20 };
 
-/* A kernel object that no launch holds. */
+/* A kernel object that no launch uses. */
 struct spare {
     enum tnd_gpu_kernel kernel;
     struct tnd_gpu_function *handle;
@@ -38,8 +38,8 @@ struct tnd_gpu_programs {
     pthread_mutex_t lock; /* guards all members below; taken alone */
     struct tnd_gpu_program *buckets[N_BUCKETS];
     char *folder;                /* of the cache; NULL: off. Fixed */
-    bool has_binaries;           /* programs are kept there too. Fixed */
-    struct tandem_error refused; /* why the usual folder is not used. Fixed */
+    bool has_binaries;           /* programs are cached there, too. Fixed */
+    struct tandem_error refused; /* why the default folder is not used. Fixed */
     char *texts;                 /* the unpacked blob. Fixed */
     int64_t n_compiled;
     int64_t n_loaded;
@@ -112,7 +112,7 @@ enum tandem_status tnd_gpu_programs_open(struct tnd_gpu_device *device, const ch
     }
     if (cache == NULL) {
         programs->folder = usual_folder(device->driver->name);
-        /* Programs are run: only ours may come from there. */
+        /* programs are executed: the folder must be ours */
         if (programs->folder != NULL &&
             tnd_file_check_owner(programs->folder, &programs->refused) != TANDEM_OK) {
             tnd_free(programs->folder);
@@ -310,7 +310,7 @@ void tnd_gpu_programs_count(struct tnd_gpu_device *device, struct tnd_gpu_statis
 
 /* ---- kernel objects ---- */
 
-/* A spare one, or NULL. */
+/* A spare kernel object, or NULL. */
 static struct tnd_gpu_function *take_spare(struct tnd_gpu_program *program,
                                            enum tnd_gpu_kernel kernel)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Programs of one device: one for each source and variant, built when it is first asked for, from
- * the binary on disk or from source. */
+ * Programs of one device: one for each source and variant, built at first use, from the binary on
+ * disk or from source. */
 #ifndef TND_GPU_PROGRAM_H
 #define TND_GPU_PROGRAM_H
 
@@ -8,27 +8,27 @@
 #include "base/text.h"
 
 /** `cache`: folder of binaries; NULL: $XDG_CACHE_HOME/tandem/DRIVER or ~/.cache/tandem/DRIVER, but
- *  no binaries where the driver has a cache of its own that is the better one (PoCL); "off": none.
- *  Old binaries in the folder are removed. Errors: MEMORY, FORMAT (the library's own blob). */
+ * without binaries if the driver has a better cache of its own (PoCL); "off": none. Removes old
+ * binaries in the folder. Errors: MEMORY, FORMAT (the library's own blob). */
 enum tandem_status tnd_gpu_programs_open(struct tnd_gpu_device *device, const char *cache,
                                          struct tandem_error *error);
 void tnd_gpu_programs_close(struct tnd_gpu_device *device);
 
-/** Any thread; a build makes the others wait. */
+/** Any thread; other threads wait for a build. */
 enum tandem_status tnd_gpu_program_get(struct tnd_gpu_device *device, enum tnd_gpu_source source,
                                        const struct tnd_gpu_variant *variant,
                                        struct tnd_gpu_program **out_program,
                                        struct tandem_error *error);
 
-/** The name of all sources that are not the library's own. */
+/** The common name of all sources that are not the library's own. */
 #define TND_GPU_GENERATED "generated"
-/** Builds a source that was made at run time, or loads it from the cache; the caller releases the
- *  program. Any thread. Errors: DEVICE with the compiler's first complaint, MEMORY. */
+/** Builds a source that was generated at run time, or loads it from the cache; the caller releases
+ * the program. Any thread. Errors: DEVICE with the compiler's first error message, MEMORY. */
 enum tandem_status tnd_gpu_program_generated(struct tnd_gpu_device *device, uint64_t hash,
                                              const char *text, struct tnd_gpu_module **out_program,
                                              struct tandem_error *error);
 
-/** A kernel object for one launch alone, and back. `give` takes NULL. */
+/** Takes a kernel object for exclusive use by one launch, and returns it. `give` accepts NULL. */
 enum tandem_status tnd_gpu_program_take(struct tnd_gpu_device *device,
                                         struct tnd_gpu_program *program, enum tnd_gpu_kernel kernel,
                                         struct tnd_gpu_function **out_handle,
@@ -37,19 +37,19 @@ void tnd_gpu_program_give(struct tnd_gpu_device *device, struct tnd_gpu_program 
                           enum tnd_gpu_kernel kernel, struct tnd_gpu_function *handle);
 enum tnd_gpu_source tnd_gpu_program_source(const struct tnd_gpu_program *program);
 
-/** All sources one behind the other, at the offsets of tnd_gpu_sources; freed with tnd_free. */
+/** All sources in one text, at the offsets of tnd_gpu_sources; free it with tnd_free. */
 enum tandem_status tnd_gpu_texts(const char *driver, char **out_texts, struct tandem_error *error);
 
-/** Options of the compiler for a variant on this device. */
+/** Compiler options for a variant on this device. */
 void tnd_gpu_program_options(const struct tnd_gpu_device *device,
                              const struct tnd_gpu_variant *variant, struct tnd_text *out);
 
-/** Adds programs_* and build_ns. */
+/** Adds programs_* and build_ns to the statistics. */
 void tnd_gpu_programs_count(struct tnd_gpu_device *device, struct tnd_gpu_statistics *statistics);
 
-/** Folder of the cache, for what else is kept for a device; NULL: off. Lives with the device. */
+/** Folder of the cache, also for other data of a device; NULL: off. Valid as long as the device. */
 const char *tnd_gpu_programs_folder(const struct tnd_gpu_device *device);
-/** Why the usual folder is not used although there is one; "" when nothing is wrong. */
+/** Why the default folder is not used although it exists; "" if nothing is wrong. */
 const char *tnd_gpu_programs_refused(const struct tnd_gpu_device *device);
 
 #endif

@@ -6,7 +6,7 @@
 /* As in the kernels. */
 enum { STATE = 32, DIGITS = 2048, HISTOGRAMS = 2, PER_DIGIT = 3, PER_SLICE = 4, LEVELS = 3 };
 
-/* Fewer values are no work for a group. */
+/* Fewer values are not worth a group. */
 enum { LEAST_SLICE = 1024 };
 
 struct sample {
@@ -17,7 +17,7 @@ struct sample {
     uint64_t rows, nb1;
 };
 
-/* Begins a launch over the slices of all rows, or over the rows. */
+/* Begins a launch over the slices of all rows, or over all rows. */
 static enum tandem_status begin(const struct sample *s, struct tnd_gpu_launch *launch,
                                 struct tandem_error *error)
 {
@@ -55,8 +55,8 @@ static enum tandem_status count(const struct sample *s, uint32_t level, struct t
     return run_slices(s, &launch, error);
 }
 
-/* The last value that top-k or, of what that has kept, top-p keeps. The first digits were
- * counted. */
+/* Finds the last value that top-k keeps, or that top-p keeps of these. The first digits are counted
+ * already. */
 static enum tandem_status cut(const struct sample *s, bool is_share, struct tandem_error *error)
 {
     struct tnd_gpu_launch launch;
@@ -84,8 +84,8 @@ static enum tandem_status draw(const struct sample *s, struct tandem_error *erro
     return tnd_gpu_ops_run_groups(&launch, s->rows, error);
 }
 
-/* Cuts the logits into at most as many slices as a group has items, since one group looks at all
- * results together. */
+/* Divides the logits into at most as many slices as a group has work-items, because one group
+ * processes all their results. */
 static void slice(struct sample *s)
 {
     const uint32_t most = (uint32_t)tnd_gpu_ops_group(s->device);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Events between the queue of works and that of streams. Launches need not know of them: a wait is
- * put into a queue by itself. */
+ * Events between the work queue and the stream queue. Launches need not know of them: a wait is a
+ * command of its own. */
 #include "backends/gpu/gpu_stream.h"
 
 #include "backends/gpu/gpu_memory_state.h"
 #include "backends/gpu/gpu_transfer.h"
 
-/* Guards the events of all blocks; held for an exchange of pointers, never while waiting. */
+/* Guards the events of all blocks; held while pointers are exchanged, never while waiting. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Takes an event out of its place. */
@@ -47,7 +47,7 @@ enum tandem_status tnd_gpu_stream(struct tnd_gpu_device *device, struct tandem_p
         return TANDEM_OK;
     }
     TND_TRY(tnd_gpu_find(device, to, bytes, &range, error));
-    /* Works before the first stream have left no mark. */
+    /* work before the first stream has left no event */
     const bool is_first =
         !atomic_exchange_explicit(&block->is_streamed, true, memory_order_acq_rel);
     int n_reads = 0;
@@ -57,7 +57,7 @@ enum tandem_status tnd_gpu_stream(struct tnd_gpu_device *device, struct tandem_p
     }
     struct tnd_gpu_event *used = take(&block->used);
     enum tandem_status status = TANDEM_OK;
-    if (used != NULL) { /* what the other queue waits for must be in flight */
+    if (used != NULL) { /* the other queue may only wait for commands that were flushed */
         status = device->driver->flush(device->context, TND_GPU_QUEUE_WORK, error);
     }
     if (status == TANDEM_OK) {
@@ -95,7 +95,7 @@ enum tandem_status tnd_gpu_stream_mark(struct tnd_gpu_device *device, struct tnd
     return TANDEM_OK;
 }
 
-/* The i-th block of a work; NULL behind the last one, and where a work has none. */
+/* The i-th block of a work; NULL beyond the last one, or if the work has no such block. */
 enum { N_BLOCKS = TANDEM_MAX_SRC + 2 };
 static struct tnd_gpu_block *block_of(const struct tandem_work *work, int i)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Tile numbers: defaults, rules, and their text. */
+ * Tile numbers: defaults, constraints, and their text. */
 #include "backends/gpu/gpu_tiles.h"
 
 #include <stddef.h>
@@ -11,8 +11,9 @@
 void tnd_gpu_tiles_default(const struct tnd_gpu_caps *caps, struct tnd_gpu_tiles *out)
 {
     if (caps->is_cpu) {
-        /* A work-item a row: its vectors are the lanes. Tiles in "local" memory, which is memory
-         * like any other there, lose against the skinny kernel for all M (measured: 5 times). */
+        /* On a CPU, one work-item per row, whose vectors are the lanes. Tiles in "local" memory,
+         * which is ordinary memory there, are slower than the skinny kernel for all M (measured: 5
+         * times). */
         *out = (struct tnd_gpu_tiles){
             .matvec_lanes = 1,
             .matvec_rows = 1,

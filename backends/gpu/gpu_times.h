@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What works took on the device itself: marks around each of them, where the device was opened with
- * the setting profile=on. */
+ * Device times of works: events before and after each of them, if the device was opened with the
+ * setting profile=on. */
 #ifndef TND_GPU_TIMES_H
 #define TND_GPU_TIMES_H
 
@@ -10,8 +10,8 @@
 enum tandem_status tnd_gpu_times_open(struct tnd_gpu_device *device, struct tandem_error *error);
 void tnd_gpu_times_close(struct tnd_gpu_device *device);
 
-/** Ahead of a work's commands and behind them, which end it gives the ticket. What cannot be marked
- *  has no time; the work does not fail. Under submit_lock. */
+/** Call before and after a work's commands; the second call assigns the ticket. A work without
+ * events has no time, but does not fail. Under submit_lock. */
 struct tnd_gpu_event *tnd_gpu_times_begin(struct tnd_gpu_device *device);
 void tnd_gpu_times_end(struct tnd_gpu_device *device, struct tnd_gpu_event *begin, uint64_t ticket);
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * The ring: parts of pinned memory are filled one after the other by uploads, each of which is then
- * written to the device by a command that nobody waits for; a part is filled again when its last
- * command is over. So copying into the next part overlaps with the device's reading of the one
- * before, and small uploads never wait.
+ * The ring: uploads fill parts of pinned memory in turn, and commands that nothing waits for write
+ * them to the device; a part is filled again when its last command is over. So copying into the
+ * next part overlaps with the device's reading of the previous one, and small uploads never wait.
  *
- * Downloads run in a queue of their own behind the works that were there before, into pinned memory
- * of which the host takes them when it syncs: works that come later run beside them. Those that
- * overwrite what is in flight to the host wait for it (tnd_gpu_await_reads). Devices that share
- * the host's memory gain nothing by it and copy between their works.
+ * Downloads run in a queue of their own after earlier work, into pinned memory, from which the host
+ * copies them when it syncs: later work runs concurrently. Work that would overwrite data of a
+ * download in flight waits for it (tnd_gpu_await_reads). Devices that share the host's memory gain
+ * nothing and copy between works.
  *
- * Tickets count what was submitted. Queues are in order and a download stands behind the works
- * before it, so its event being over means that everything before it is over. */
+ * Tickets count submissions. Queues are in order and a download comes after all earlier work, so
+ * when its event is over, everything before it is over. */
 #include "backends/gpu/gpu_transfer.h"
 
 #include <stdio.h>
@@ -37,36 +36,36 @@ struct download {
     struct tnd_gpu_event *event;
     void *to;
     size_t bytes;
-    char *staged; /* where in pinned memory it comes first; NULL: right to `to` */
-    const struct tnd_gpu_block *block; /* from where; NULL: no work need wait for it (any more) */
+    char *staged; /* its staging area in pinned memory; NULL: read directly into `to` */
+    const struct tnd_gpu_block *block; /* source; NULL: no work needs to wait for it (any more) */
     size_t begin;                      /* in the block */
-    int n_held;                        /* syncs that wait for the event: it must stay */
+    int n_held;                        /* syncs that wait for the event, which must stay */
 };
 
 struct ring {
-    pthread_mutex_t lock;          /* guards all below; ahead of ticket_lock */
+    pthread_mutex_t lock;          /* guards everything below; taken before ticket_lock */
     struct tnd_gpu_buffer *pinned; /* NULL until the first upload */
     void *host;                    /* `pinned` as the host sees it */
     struct part parts[N_PARTS];
     int current;
-    int64_t bytes; /* that went through */
+    int64_t bytes; /* transferred so far */
 };
 
 struct tnd_gpu_transfer {
     struct ring uploads;
-    struct ring streams; /* apart, so that an upload waits for no weights in flight */
+    struct ring streams; /* separate, so that uploads do not wait for weights in flight */
 
     pthread_mutex_t ticket_lock; /* guards all below */
     uint64_t next_ticket;
-    uint64_t done; /* tickets up to here are over */
+    uint64_t done; /* all tickets up to here are over */
     struct download downloads[N_DOWNLOADS];
     atomic_int n_downloads;      /* listed with a block; changed under the lock */
-    struct tnd_gpu_buffer *back; /* pinned, NULL until the first download that is staged */
+    struct tnd_gpu_buffer *back; /* pinned; NULL until the first staged download */
     char *back_host;
-    size_t back_head; /* behind the newest download there */
+    size_t back_head; /* end of the newest staged download */
     int64_t downloaded_bytes;
-    uint64_t failed_ticket;     /* 0: none; the first that did not end well */
-    struct tandem_error failed; /* how */
+    uint64_t failed_ticket;     /* the first ticket that failed; 0: none */
+    struct tandem_error failed; /* its error */
 };
 
 enum tandem_status tnd_gpu_transfer_open(struct tnd_gpu_device *device, struct tandem_error *error)
@@ -131,7 +130,7 @@ void tnd_gpu_transfer_count(struct tnd_gpu_device *device, struct tnd_gpu_statis
 
 /* ---- up: under the lock of the ring ---- */
 
-/* Room for at least one byte in the current part. */
+/* Makes sure that the current part has room for at least one byte. */
 static enum tandem_status make_room(const struct tnd_gpu_device *device, struct ring *ring,
                                     struct tandem_error *error)
 {
@@ -154,7 +153,7 @@ static enum tandem_status make_room(const struct tnd_gpu_device *device, struct 
     return TANDEM_OK;
 }
 
-/* Writes as much as the current part takes, behind `after` (NULL: nothing). */
+/* Writes as much as fits into the current part, after `after` (NULL: nothing). */
 static enum tandem_status write_some(const struct tnd_gpu_device *device, struct ring *ring,
                                      enum tnd_gpu_queue queue, struct tnd_gpu_event *after,
                                      struct tnd_gpu_range to, const char *from, size_t bytes,
@@ -198,7 +197,7 @@ static enum tandem_status write_all(const struct tnd_gpu_device *device, struct 
     return status;
 }
 
-/* Many bytes into memory that is the host's too: one copy by the driver is better than two. */
+/* For large uploads to memory shared with the host: one copy by the driver instead of two. */
 static enum tandem_status write_directly(struct tnd_gpu_device *device, struct tnd_gpu_range to,
                                          const void *from, size_t bytes, struct tandem_error *error)
 {
@@ -255,7 +254,7 @@ static void keep_failure(struct tnd_gpu_transfer *transfer, uint64_t ticket,
     }
 }
 
-/* The first of those that still lie in pinned memory, up to a ticket; NULL: none. */
+/* The first download up to a ticket that is still in pinned memory; NULL: none. */
 static struct download *oldest_staged(struct tnd_gpu_transfer *transfer, uint64_t ticket)
 {
     struct download *found = NULL;
@@ -269,7 +268,7 @@ static struct download *oldest_staged(struct tnd_gpu_transfer *transfer, uint64_
     return found;
 }
 
-/* No work waits for it any more. */
+/* Marks a download as one that no work waits for any more. */
 static void forget_block(struct tnd_gpu_transfer *transfer, struct download *download)
 {
     if (download->block != NULL) {
@@ -278,7 +277,8 @@ static void forget_block(struct tnd_gpu_transfer *transfer, struct download *dow
     }
 }
 
-/* Hands over the bytes of a download that is over. An event that ended badly is remembered. */
+/* Copies the bytes of a completed download to their destination. Records the error of an event that
+ * failed. */
 static void deliver(struct tnd_gpu_device *device, struct download *download)
 {
     struct tandem_error told = {0};
@@ -292,8 +292,8 @@ static void deliver(struct tnd_gpu_device *device, struct download *download)
     download->staged = NULL;
 }
 
-/* Downloads that are over are delivered, in order because two may go to the same place, and taken
- * out of the list. */
+/* Delivers completed downloads, in order because two may have the same destination, and removes
+ * them from the list. */
 static void drop_downloads_until(struct tnd_gpu_device *device, uint64_t ticket)
 {
     struct tnd_gpu_transfer *transfer = device->transfer;
@@ -312,7 +312,7 @@ static void drop_downloads_until(struct tnd_gpu_device *device, uint64_t ticket)
     }
 }
 
-/* A place for a new download: a free one, or the oldest one's, which is waited for. */
+/* A slot for a new download: a free one, or the oldest one's after waiting for it. */
 static enum tandem_status free_place(struct tnd_gpu_device *device, struct download **out_place,
                                      struct tandem_error *error)
 {
@@ -336,8 +336,8 @@ static enum tandem_status free_place(struct tnd_gpu_device *device, struct downl
     return TANDEM_OK;
 }
 
-/* Pinned memory for a download: a ring, of which the oldest one that is listed is the end. NULL:
- * there is none, and the driver copies in its own way. */
+/* Allocates pinned memory for a download from a ring whose tail is the oldest listed download.
+ * NULL: there is no room; the driver copies directly. */
 static char *take_room(struct tnd_gpu_device *device, size_t bytes)
 {
     struct tnd_gpu_transfer *transfer = device->transfer;
@@ -356,7 +356,8 @@ static char *take_room(struct tnd_gpu_device *device, size_t bytes)
     const struct download *last = oldest_staged(transfer, UINT64_MAX);
     size_t head = last != NULL ? transfer->back_head : 0;
     const size_t tail = last != NULL ? (size_t)(last->staged - transfer->back_host) : BACK_BYTES;
-    if (last != NULL && head > tail) { /* the used part lies in one piece: behind it, else ahead */
+    if (last != NULL && head > tail) { /* the used part is contiguous: allocate after it, or before
+                                        * it */
         head = BACK_BYTES - head >= bytes ? head : 0;
     }
     if (head <= tail ? tail - head < bytes + (last != NULL) : BACK_BYTES - head < bytes) {
@@ -366,7 +367,8 @@ static char *take_room(struct tnd_gpu_device *device, size_t bytes)
     return transfer->back_host + head;
 }
 
-/* In a queue of its own, behind the works that are there. `place` has all but ticket and event. */
+/* Reads in the download queue, after all work submitted so far. `place` is complete except for
+ * ticket and event. */
 static enum tandem_status read_beside(struct tnd_gpu_device *device, struct tnd_gpu_range from,
                                       struct download *place, struct tandem_error *error)
 {
@@ -384,7 +386,7 @@ static enum tandem_status read_beside(struct tnd_gpu_device *device, struct tnd_
     TND_TRY(status);
     place->staged = staged;
     atomic_fetch_add_explicit(&device->transfer->n_downloads, 1, memory_order_relaxed);
-    /* The read is in the queue and will write to `to`: whatever a flush says, it has a ticket. */
+    /* the read is submitted and will write to `to`, so it gets a ticket even if the flush fails */
     (void)driver->flush(device->context, TND_GPU_QUEUE_BACK, NULL);
     return TANDEM_OK;
 }
@@ -432,7 +434,8 @@ enum tandem_status tnd_gpu_await_reads(struct tnd_gpu_device *device, struct tan
     struct tnd_gpu_transfer *transfer = device->transfer;
     enum tandem_status status = TANDEM_OK;
     *out_n = 0;
-    /* Relaxed: who overwrites what another thread has just begun to read has lost already. */
+    /* relaxed: overwriting what another thread has just begun to read is a race of the caller's
+     * anyway */
     if (place.handle == NULL || bytes == 0 ||
         atomic_load_explicit(&transfer->n_downloads, memory_order_relaxed) == 0) {
         return TANDEM_OK;
@@ -461,7 +464,7 @@ uint64_t tnd_gpu_ticket(struct tnd_gpu_device *device)
     return ticket;
 }
 
-/* The download of a ticket, or else the last one before it; NULL: all of them are delivered. */
+/* The download of a ticket, or else the last one before it; NULL: all are delivered. */
 static struct download *last_until(struct tnd_gpu_transfer *transfer, uint64_t ticket)
 {
     struct download *found = NULL;
@@ -484,7 +487,7 @@ bool tnd_gpu_poll(struct tnd_gpu_device *device, uint64_t ticket, bool *out_is_o
     for (int i = 0; i < N_DOWNLOADS && !is_known; i++) {
         const struct download *one = &transfer->downloads[i];
         is_known = one->ticket == ticket;
-        if (is_known) { /* a command that ended badly is over: tnd_gpu_sync tells */
+        if (is_known) { /* a command that failed is over, too: tnd_gpu_sync reports it */
             (void)device->driver->event_check(device->context, one->event, out_is_over, NULL);
         }
     }
@@ -508,7 +511,7 @@ enum tandem_status tnd_gpu_sync(struct tnd_gpu_device *device, uint64_t ticket,
     }
     pthread_mutex_unlock(&transfer->ticket_lock);
 
-    /* Nobody waits for us while we wait. */
+    /* without the lock: other threads must not wait for this one */
     if (!is_done && !is_all) {
         status = device->driver->finish(device->context, TND_GPU_QUEUE_WORK, &told);
     }

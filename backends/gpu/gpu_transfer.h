@@ -12,27 +12,26 @@ enum tandem_status tnd_gpu_transfer_open(struct tnd_gpu_device *device, struct t
 void tnd_gpu_transfer_close(struct tnd_gpu_device *device);
 void tnd_gpu_transfer_count(struct tnd_gpu_device *device, struct tnd_gpu_statistics *statistics);
 
-/** Host to device, behind everything in the queue; `from` may be changed when it returns. Waits
- *  only for room in the ring. */
+/** Copies host to device, after everything in the queue; `from` can be changed when it returns.
+ * Only waits for room in the ring. */
 enum tandem_status tnd_gpu_write(struct tnd_gpu_device *device, struct tnd_gpu_range to,
                                  const void *from, size_t bytes, struct tandem_error *error);
 
-/** The same in the queue of the streams, behind `after` (NULL: nothing) and what stands there.
- *  `*out_event` (untouched on failure before it was made) is over when the bytes are there; the
- *  caller releases it. */
+/** The same in the stream queue, after `after` (NULL: nothing) and earlier streams. `*out_event`
+ * (untouched if creating it failed) is over when the bytes have arrived; the caller releases it. */
 enum tandem_status tnd_gpu_write_stream(struct tnd_gpu_device *device, struct tnd_gpu_event *after,
                                         struct tnd_gpu_range to, const void *from, size_t bytes,
                                         struct tnd_gpu_event **out_event,
                                         struct tandem_error *error);
 
-/** Starts device to host, from `from`, which is `place`, beside works that come later; `to` has the
- *  bytes when the ticket is synced. */
+/** Starts copying device to host from `from`, which is `place`, concurrent with later work; `to`
+ * has the bytes when the ticket was synced. */
 enum tandem_status tnd_gpu_read(struct tnd_gpu_device *device, struct tandem_place place,
                                 struct tnd_gpu_range from, void *to, size_t bytes,
                                 uint64_t *out_ticket, struct tandem_error *error);
 
-/** What is put into the queue of works from now on may overwrite these bytes: it waits for the
- *  downloads of them that are in flight, `*out_n` in number. Next to nothing without any. */
+/** Makes commands added to the work queue from now on wait for downloads in flight of these bytes,
+ * which they may overwrite; `*out_n`: number of these downloads. Almost free if there are none. */
 enum tandem_status tnd_gpu_await_reads(struct tnd_gpu_device *device, struct tandem_place place,
                                        size_t bytes, int *out_n, struct tandem_error *error);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Keeps the program cache from growing without end. */
+ * Limits the size of the program cache. */
 #ifndef TND_GPU_TRIM_H
 #define TND_GPU_TRIM_H
 
 #include <stdint.h>
 
-/** Removes the binaries in this folder that were used least recently (by the time of their last
- *  change, which loading renews), until the others have `most_bytes` at most. Other files stay. A
- *  folder that is missing or may not be changed is left as it is. */
+/** Removes the least recently used binaries in this folder (by modification time, which loading
+ * renews) until the others have at most `most_bytes`. Other files stay. A folder that is missing or
+ * not writable is left as it is. */
 void tnd_gpu_trim(const char *path, uint64_t most_bytes);
 
 #endif

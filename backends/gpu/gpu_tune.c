@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The tuner: a short list of candidates for each family of kernels, each measured a few times on
- * the device, the numbers of before first. What M is tiled is measured with what was chosen. */
+ * the device, the present numbers first. The border between the kernels is measured with the chosen
+ * tiles. */
 #include "backends/gpu/gpu_tune.h"
 
 #include <string.h>
@@ -35,14 +36,14 @@ static const struct tile tile_candidates[] = {
     {64, 128, 16, 8, 4, 0}, {128, 128, 16, 8, 8, 0}, {64, 128, 32, 8, 8, 0}, {32, 64, 32, 4, 4, 0},
     {32, 128, 32, 4, 8, 0}, {16, 128, 32, 4, 8, 0},
 };
-/* Tall ones: a value of X is three numbers in local memory, one of W mostly one. */
+/* Tall tiles: a value of X takes three numbers in local memory, a value of W mostly one. */
 static const struct tile mma_candidates[] = {
     {64, 128, 32, 8, 8, 1}, {64, 128, 32, 4, 8, 1}, {128, 128, 16, 8, 8, 1},
     {128, 64, 32, 4, 8, 1}, {64, 64, 32, 4, 4, 1},  {32, 128, 32, 4, 8, 1},
 };
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* Lanes of a CPU are its vectors: there one work-item has a row for itself. On GPUs never. */
+/* On a CPU the lanes are its vectors, so a work-item has a row for itself; on GPUs never. */
 static bool lanes_suit(const struct tnd_gpu_device *device, int32_t lanes)
 {
     return device->caps.is_cpu == (lanes == 1);
@@ -51,7 +52,8 @@ static bool lanes_suit(const struct tnd_gpu_device *device, int32_t lanes)
 /* ---- one measurement ---- */
 
 enum { MOST_M = 128, FEW_ROWS = 8192, ANY_M = 1 << 30 };
-/* Largest error of products on tensor cores against those in F32: what tests allow F32 products. */
+/* Largest error of products with tensor cores against those in F32: the same as tests allow F32
+ * products. */
 #define MMA_ERROR_MOST 1e-11
 
 void tnd_gpu_tune_family(struct tnd_gpu_tuner *t, const char *family, const char *names)
@@ -74,7 +76,7 @@ bool tnd_gpu_tune_is_refusal(enum tandem_status status)
     return status == TANDEM_E_DEVICE || status == TANDEM_E_DEVICE_MEMORY;
 }
 
-/* Several runs with the numbers that the device uses now. */
+/* Several runs with the device's present numbers. */
 static enum tandem_status measure(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *product,
                                   struct tnd_gpu_tune_times *out, struct tandem_error *error)
 {
@@ -91,7 +93,7 @@ static enum tandem_status measure(struct tnd_gpu_tuner *t, const struct tnd_gpu_
     for (int i = 0; i < TND_GPU_TUNE_REPEATS_MOST && status == TANDEM_OK; i++) {
         int64_t ns = 0;
         status = tnd_gpu_launch_time(&launch, shape.n_dims, shape.global, shape.local, &ns, error);
-        /* The first run compiles or loads, the second finds caches as they will be. */
+        /* The first run compiles or loads, the second warms up caches. */
         begin = i == 1 ? clock->now_ns(clock) : begin;
         if (i > 0 && status == TANDEM_OK) {
             out->us[out->n++] = (float)ns / 1000.0F;
@@ -162,7 +164,7 @@ enum tandem_status tnd_gpu_tune_end(struct tnd_gpu_tuner *t, struct tandem_error
     return TANDEM_OK;
 }
 
-/* Measures the numbers that the device uses now, if it can run them. */
+/* Measures the device's present numbers, if it can run them. */
 static enum tandem_status try_tiles(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *product,
                                     struct tandem_error *error)
 {
@@ -181,7 +183,7 @@ static enum tandem_status try_tiles(struct tnd_gpu_tuner *t, const struct tnd_gp
     return tnd_gpu_tune_tell(t, now, product, &times, error);
 }
 
-/* As try_tiles, of a candidate that is not the numbers of before, which come first. */
+/* As try_tiles for a candidate, unless it equals the previous numbers, which are measured first. */
 static enum tandem_status try_other(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *product,
                                     struct tandem_error *error)
 {
@@ -232,7 +234,7 @@ static enum tandem_status tune_skinny(struct tnd_gpu_tuner *t, struct tandem_err
     return tnd_gpu_tune_end(t, error);
 }
 
-/* Candidates with tensor cores or without them, the numbers of before first where they are such. */
+/* Measures candidates with or without tensor cores; previous numbers of that kind come first. */
 static enum tandem_status tune_tiles(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *product,
                                      const struct tile *candidates, int n,
                                      struct tandem_error *error)
@@ -257,7 +259,7 @@ static enum tandem_status tune_tiles(struct tnd_gpu_tuner *t, const struct tnd_g
     return TANDEM_OK;
 }
 
-/* Tensor cores have to compute what the best tile without them does. */
+/* Products with tensor cores must agree with those of the best tile without them. */
 static enum tandem_status tune_tiled(struct tnd_gpu_tuner *t, struct tandem_error *error)
 {
     struct tnd_gpu_tiles *now = &t->device->matmul->tiles;
@@ -284,8 +286,8 @@ static enum tandem_status tune_tiled(struct tnd_gpu_tuner *t, struct tandem_erro
     return tnd_gpu_tune_end(t, error);
 }
 
-/* Up to which M the skinny kernel serves. Of each M both kernels are measured; a border has for
- * each M the time of the kernel on its side. */
+/* Finds the largest M for which the skinny kernel is faster. Both kernels are measured at each M; a
+ * border's time at an M is that of the kernel that it selects. */
 static enum tandem_status tune_border(struct tnd_gpu_tuner *t, struct tandem_error *error)
 {
     static const int32_t borders[] = {1, 4, 8, 16, 32, 64, ANY_M};
@@ -314,7 +316,7 @@ static enum tandem_status tune_border(struct tnd_gpu_tuner *t, struct tandem_err
 
 /* ---- operands ---- */
 
-/* Fills a buffer with copies of a chunk, which is no matter to the kernels. */
+/* Fills a buffer with copies of a chunk; values do not affect the kernels' times. */
 static enum tandem_status fill(struct tnd_gpu_tuner *t, struct tnd_gpu_range range, size_t bytes,
                                const void *chunk, size_t chunk_bytes, struct tandem_error *error)
 {
@@ -356,7 +358,7 @@ static enum tandem_status fill_operands(struct tnd_gpu_tuner *t, float *values, 
                     : TANDEM_OK;
 }
 
-/* Weights that are larger than the caches of GPUs; little on CPUs, whose kernels take longer. */
+/* Weights larger than GPU caches; small ones on CPUs, whose kernels take longer. */
 static enum tandem_status make_operands(struct tnd_gpu_tuner *t, struct tandem_error *error)
 {
     const struct tnd_gpu_tune_options *options = t->options;
@@ -386,7 +388,7 @@ static enum tandem_status make_operands(struct tnd_gpu_tuner *t, struct tandem_e
 
 static int count_steps(const struct tnd_gpu_device *device)
 {
-    /* what served before; M 4 to 128 of borders */
+    /* previous numbers, and M 4 to 128 of the borders */
     int count = COUNT(tile_candidates) + 3 + 6 * 7;
     for (int i = 0; i < COUNT(matvec_candidates); i++) {
         count += lanes_suit(device, matvec_candidates[i].lanes);
@@ -438,7 +440,7 @@ enum tandem_status tnd_gpu_tune(struct tnd_gpu_device *device,
     return status;
 }
 
-/* Numbers of programs as they are before anybody tunes. */
+/* Resets the numbers that select programs to their defaults; the others are kept. */
 static void keep_programs(const struct tnd_gpu_device *device, struct tnd_gpu_tiles *io_tiles)
 {
     const struct tnd_gpu_tiles given = *io_tiles;
@@ -464,7 +466,7 @@ enum tandem_status tnd_gpu_tiles_use(struct tnd_gpu_device *device, const char *
     }
     if (status == TANDEM_OK) {
         if (tiles.gemm > 0 && tiles.gemm != now->gemm && device->context->has_blas_parameters) {
-            /* Not ours to fail for: the library's own parameters serve as well. */
+            /* a failure is harmless: the library's own parameters work, too */
             (void)tnd_gpu_gemm_choose(device, tiles.gemm, NULL);
         }
         *now = tiles;

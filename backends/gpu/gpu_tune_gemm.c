@@ -37,8 +37,8 @@ static enum tandem_status measure_gemm(struct tnd_gpu_tuner *t, submit_gemm *sub
     return TANDEM_OK;
 }
 
-/* CLBlast's own choice comes first: it cannot be had back once a row was tried, so where it serves
- * the device uses another row until the next open. */
+/* CLBlast's own choice is measured first, because it cannot be restored after a row was tried: if
+ * it wins, the device uses another row until it is opened again. */
 enum tandem_status tnd_gpu_tune_gemm(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,
                                      struct tandem_error *error)
 {
@@ -95,8 +95,8 @@ double tnd_gpu_tune_error(const float want[TND_GPU_TUNE_SAMPLES],
     return errors / squares;
 }
 
-/* Half precision is a candidate where its error is far below what quantised products may have
- * (5e-4). Where sums are halves, its error grows with K. */
+/* Half precision is a candidate if its error is far below what quantised products are allowed
+ * (5e-4). If sums are halves, its error grows with K. */
 #define HALF_ERROR_MOST 1e-4
 enum tandem_status tnd_gpu_tune_half(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,
                                      struct tandem_error *error)

@@ -7,13 +7,13 @@
 #include "backends/gpu/gpu_tune.h"
 
 enum {
-    TND_GPU_TUNE_REPEATS_MOST = 13, /* the first is not kept: it compiles or loads */
+    TND_GPU_TUNE_REPEATS_MOST = 13, /* the first is dropped: it compiles or loads */
     TND_GPU_TUNE_SAMPLES = 1024,
     TND_GPU_TUNE_GEMM_ROWS = 4096,
-    TND_GPU_TUNE_BUDGET_NS = 150000000 /* of a candidate, after its first two runs */
+    TND_GPU_TUNE_BUDGET_NS = 150000000 /* per candidate, after its first two runs */
 };
 
-/* Times of one product, run after run. */
+/* Times of a product, run by run. */
 struct tnd_gpu_tune_times {
     float us[TND_GPU_TUNE_REPEATS_MOST];
     int n;        /* 0: the device refused the candidate, or it was wrong */
@@ -25,33 +25,33 @@ struct tnd_gpu_tuner {
     const struct tnd_gpu_tune_options *options;
     struct tnd_gpu_product product; /* the largest; families take parts of it */
     struct tnd_gpu_range f32;       /* weights of the library's product */
-    const float *want;          /* samples that a candidate must have; NULL: none are looked at */
-    const char *family, *names; /* of its numbers: "tile_m,tile_n" */
-    struct tnd_gpu_tiles prior; /* when the family began */
-    double best_us;             /* of the family, where nobody chooses; negative: none yet */
+    const float *want;              /* samples that a candidate must match; NULL: not checked */
+    const char *family, *names;     /* of its numbers: "tile_m,tile_n" */
+    struct tnd_gpu_tiles prior;     /* when the family began */
+    double best_us;                 /* of the family, if there is no `choose`; negative: none yet */
     char best[TND_NUMBERS_MAX];
     int in_family; /* candidates measured */
     int index, count;
 };
 
-/** Begins a family: nothing is measured of it yet. */
+/** Begins a family. */
 void tnd_gpu_tune_family(struct tnd_gpu_tuner *t, const char *family, const char *names);
 /** Whether as many candidates of the family were measured as the options want. */
 bool tnd_gpu_tune_is_enough(const struct tnd_gpu_tuner *t);
-/** Failures that mean "this candidate cannot run here" and not "the device is gone". */
+/** Whether a failure means that the candidate cannot run here, not that the device is lost. */
 bool tnd_gpu_tune_is_refusal(enum tandem_status status);
-/** Tells what `tiles` took. Errors: CANCELLED. */
+/** Reports the times of `tiles`. Errors: CANCELLED. */
 enum tandem_status tnd_gpu_tune_tell(struct tnd_gpu_tuner *t, const struct tnd_gpu_tiles *tiles,
                                      const struct tnd_gpu_product *product,
                                      const struct tnd_gpu_tune_times *times,
                                      struct tandem_error *error);
-/** Ends a family: the device uses what was chosen of it. Errors: ARGUMENT. */
+/** Ends a family: makes the device use the chosen numbers. Errors: ARGUMENT. */
 enum tandem_status tnd_gpu_tune_end(struct tnd_gpu_tuner *t, struct tandem_error *error);
 
 /** Samples of Y as it is now, of several tokens and rows; Y {n, m} has at least 64 rows. */
 enum tandem_status tnd_gpu_tune_read(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,
                                      float out[TND_GPU_TUNE_SAMPLES], struct tandem_error *error);
-/** Squares of the differences over squares of `want`. */
+/** Relative squared error: sum of squared differences over sum of squares of `want`. */
 double tnd_gpu_tune_error(const float want[TND_GPU_TUNE_SAMPLES],
                           const float got[TND_GPU_TUNE_SAMPLES]);
 
@@ -69,7 +69,7 @@ enum tandem_status tnd_gpu_tune_launches(struct tnd_gpu_tuner *t, struct tandem_
 /** Measures rows of parameters for CLBlast; nothing where it takes none. */
 enum tandem_status tnd_gpu_tune_gemm(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,
                                      struct tandem_error *error);
-/** Whether half precision is to be tried, and can be. */
+/** Whether half precision is possible and should be tried. */
 bool tnd_gpu_tune_has_half(const struct tnd_gpu_tuner *t);
 /** Finds out whether the library multiplies well in half precision. */
 enum tandem_status tnd_gpu_tune_half(struct tnd_gpu_tuner *t, const struct tnd_gpu_product *p,

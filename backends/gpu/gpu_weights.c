@@ -14,8 +14,8 @@ enum { PAGE_BYTES = 4096, PROBE_BYTES = 64 };
 
 /* ---- weights ---- */
 
-/* Whether the device sees the host's bytes in this buffer. Drivers may find out only when a command
- * uses it that they cannot have the pages (of a file that is mapped for reading, say). */
+/* Whether the device sees the host's bytes in this buffer. Some drivers notice only when a command
+ * uses the buffer that they cannot access its pages (such as those of a file mapped read-only). */
 static bool is_seen(const struct tnd_gpu_device *device, const struct tnd_gpu_block *block)
 {
     unsigned char seen[PROBE_BYTES];
@@ -24,7 +24,7 @@ static bool is_seen(const struct tnd_gpu_device *device, const struct tnd_gpu_bl
     if (tnd_gpu_make_buffer(device, sizeof(seen), &probe, NULL) != TANDEM_OK) {
         return false;
     }
-    /* The copy is the device's work; reading the buffer itself might be the host's. */
+    /* the device does the copy; a read of the buffer itself might be done by the host */
     bool is_copied =
         device->driver->copy(device->context, block->buffer, block->offset + block->bytes - n,
                              probe, 0, n, NULL) == TANDEM_OK &&
@@ -34,8 +34,8 @@ static bool is_seen(const struct tnd_gpu_device *device, const struct tnd_gpu_bl
     return is_copied && memcmp(seen, (const unsigned char *)block->host + block->bytes - n, n) == 0;
 }
 
-/* The host's own pages as a buffer that the device reads: no copy. The pages around the weight are
- * readable, and nothing writes to this buffer. False where the driver cannot. */
+/* Uses the host's own pages as a buffer that the device reads, without a copy. The pages around the
+ * weight are readable, and nothing writes to this buffer. False if the driver cannot. */
 static bool share_weight(const struct tnd_gpu_device *device, struct tnd_gpu_block *block)
 {
     uintptr_t first = (uintptr_t)block->host / PAGE_BYTES * PAGE_BYTES;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operations of nets that bring a source along: each text is built once and kept while the device
- * is open, the newest use first. */
+ * Operations of nets that have a source: each text is built once and kept while the device is open,
+ * most recently used first. */
 #include <string.h>
 
 #include "backends/gpu/gpu_ops_parts.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The OpenBLAS backend: F32 matrix products by sgemm. Y (M x N) = X (M x K) * W^T (K x N), W
- * being the node's own weights when they are F32, else the ones dequantised into the workspace
- * by another backend.
+ * The OpenBLAS backend: F32 matrix products with sgemm. Y (M x N) = X (M x K) * W^T (K x N); W is
+ * the node's own weights if they are F32, else the ones that another backend has dequantised into
+ * the workspace.
  *
- * Our threads take column panels of Y; a panel is one call of sgemm on one thread. sgemm's bits
- * depend on a call's shape, so panels have borders that depend on the node alone, and one thread
- * uses panels too: the result does not depend on the number of our threads. OpenBLAS's own
+ * Our threads compute column panels of Y; a panel is one call of sgemm on one thread. The bits of
+ * sgemm depend on a call's shape, so the borders of panels depend only on the node, and a single
+ * thread uses panels, too: results do not depend on the number of our threads. OpenBLAS's own
  * threads get the whole product in one call, whose bits may depend on their number. */
 #include <limits.h>
 #include <stdint.h>
@@ -25,10 +25,10 @@ static const char name[] = "openblas";
 struct openblas {
     tandem_backend base;
     const struct tnd_openblas *library;
-    int64_t n_cpus; /* of the machine, whatever this process may use of it */
+    int64_t n_cpus; /* of the machine, even if this process may use fewer */
 };
 
-/* ---- what the kind brings ---- */
+/* ---- profiles and settings ---- */
 
 static bool openblas_setting(int i, struct tandem_backend_setting *out)
 {
@@ -41,9 +41,9 @@ static bool openblas_setting(int i, struct tandem_backend_setting *out)
     return exists;
 }
 
-/* INIT turns weights that are not F32 into F32 on all CPU threads, COMPUTE is sgemm. The profiles
- * differ in who brings the threads of sgemm: nobody (one thread, the others sleep), OpenBLAS's own
- * pool, or our pool over column panels. */
+/* INIT dequantises weights to F32 on all CPU threads, COMPUTE is sgemm. Profiles differ in the
+ * threads of sgemm: a single one (the others sleep), OpenBLAS's own pool, or our pool over column
+ * panels. */
 static bool openblas_profile(int i, enum tandem_type type, struct tandem_backend_profile *out)
 {
     static const struct {
@@ -71,7 +71,7 @@ static bool openblas_profile(int i, enum tandem_type type, struct tandem_backend
     out->compute = (struct tandem_profile_stage){
         .task = TANDEM_TASK_MUL_MAT_F32,
         .parallel = rows[i].parallel,
-        .wait = !rows[i].parallel, /* our workers have nothing to do while OpenBLAS works */
+        .wait = !rows[i].parallel, /* our workers are idle while OpenBLAS works */
         .own_threads = rows[i].own_threads,
     };
     return true;
@@ -192,7 +192,7 @@ static size_t openblas_workspace(tandem_backend *backend, const tandem_tensor *n
 
 /* ---- running ---- */
 
-/* One product, ready for calls over rows of W. */
+/* A product whose rows of W are computed in several calls. */
 struct product {
     const struct tnd_openblas *library;
     const float *w; /* {K, N} */
@@ -201,7 +201,7 @@ struct product {
     int n, k, m;
 };
 
-/* Columns begin .. end-1 of Y. */
+/* Computes columns begin .. end-1 of Y. */
 static void multiply(const struct product *p, int64_t begin, int64_t end)
 {
     p->library->functions.sgemm(TND_CBLAS_ROW_MAJOR, TND_CBLAS_NO_TRANS, TND_CBLAS_TRANS, p->m,
@@ -209,10 +209,10 @@ static void multiply(const struct product *p, int64_t begin, int64_t end)
                                 p->k, 0.0F, p->y + begin, p->n);
 }
 
-/* Columns of a panel: about four panels a CPU, but not so narrow that packing X anew for each
- * panel costs more than a few percent (measured: 64 columns cost 28 % at M = 512, 512 columns 3
- * %; at M = 128 nothing). Few tokens take narrow panels: below about 10^6 multiplications sgemm
- * packs nothing, 4 times faster at M = 1. */
+/* Columns per panel: about four panels per CPU, but not so narrow that packing X again for each
+ * panel costs more than a few percent (measured: 64 columns cost 28 % at M = 512, 512 columns 3 %;
+ * at M = 128 nothing). With few tokens panels are narrow: below about 10^6 multiplications sgemm
+ * packs nothing and is 4 times faster at M = 1. */
 static int64_t panel_columns(const struct openblas *self, const struct product *p)
 {
     if (p->m <= 4) {

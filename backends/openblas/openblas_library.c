@@ -36,7 +36,7 @@
 #define TIMEOUT_VARIABLE "OPENBLAS_THREAD_TIMEOUT"
 #define TIMEOUT_SMALLEST "4"
 
-/* The library is one a process, and so is this. */
+/* State of the process, because the library is shared by all of it. */
 static struct {
     struct tnd_fork_lock lock; /* guards all members */
     bool is_loaded;
@@ -45,14 +45,14 @@ static struct {
     struct tnd_openblas library;
 } loaded = {.lock = TND_FORK_LOCK_INIT};
 
-/* The gate: callers take tickets and are let in by number, so nobody starves. */
+/* The gate: callers take tickets and are admitted in order, so that none starves. */
 static struct {
     pthread_mutex_t lock; /* guards all members; taken alone */
     pthread_cond_t changed;
     uint64_t next_ticket;
-    uint64_t serving;  /* tickets below were let in */
-    int n_single;      /* one-thread calls inside */
-    bool is_exclusive; /* a several-thread call is inside */
+    uint64_t serving;  /* tickets below have been admitted */
+    int n_single;      /* one-thread calls in progress */
+    bool is_exclusive; /* a multi-threaded call is in progress */
 } entrance = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void open_gate(void);
@@ -74,15 +74,15 @@ static const struct tnd_dl_symbol symbols[] = {
 };
 #undef SYMBOL
 
-/* Fedora and its kin name the pthreads build libopenblasp and the sequential one libopenblas;
- * Debian has one name, chosen by its alternatives. */
+/* Fedora and related systems name the pthreads build libopenblasp and the sequential one
+ * libopenblas; Debian has one name, selected by its alternatives. */
 static const char *const usual_names[] = {"libopenblasp.so.0", "libopenblas.so.0",
                                           "libopenblaso.so.0", "libopenblas.so", NULL};
 
-/* ---- room for it ---- */
+/* ---- resource limits ---- */
 
 enum surroundings {
-    AMPLE,  /* for a thread and a buffer a CPU */
+    AMPLE,  /* for one thread and one buffer per CPU */
     NARROW, /* for one call at a time, on the caller's thread */
     TOO_NARROW
 };
@@ -106,7 +106,7 @@ static void *wait_for_lock(void *user)
     return NULL;
 }
 
-/* Whether this many threads can be there at once. */
+/* Whether this many threads can exist at once. */
 static bool has_threads(int n)
 {
     enum { MOST = 256 };
@@ -137,7 +137,7 @@ static enum surroundings look_around(void)
 
 /* ---- opening ---- */
 
-/* A variable's value while the library loads. */
+/* An environment variable that is set while the library loads. */
 struct lent {
     const char *name;
     bool is_set; /* by us */
@@ -187,7 +187,7 @@ static enum tandem_status open_library(const struct tnd_openblas_load *load, boo
     return status;
 }
 
-/* MAX_THREADS=n of the configuration text; without it 1 call at a time. */
+/* MAX_THREADS=n in the configuration text; if it is missing, 1 call at a time. */
 static int threads_of_config(const char *config)
 {
     const char *at = strstr(config, "MAX_THREADS=");
@@ -195,8 +195,8 @@ static int threads_of_config(const char *config)
     return n < 1 ? 1 : n > 1024 ? 1024 : (int)n;
 }
 
-/* Polls of more than 2^16 ticks are worth a word; OpenMP's idle threads follow OMP_WAIT_POLICY
- * instead. */
+/* Whether idle threads poll for more than 2^16 ticks, which is reported; OpenMP's idle threads
+ * follow OMP_WAIT_POLICY instead. */
 static bool idle_threads_poll(const struct tnd_openblas *library)
 {
     if (library->flavour == TND_OPENBLAS_SEQUENTIAL) {
@@ -219,7 +219,8 @@ static void describe(struct tnd_openblas *library, const char *config)
              library->may_spin ? ", idle threads poll (loaded before us, or OpenMP)" : "");
 }
 
-/* One product that is large enough to take the library's buffer, while there is room for it. */
+/* Computes a product large enough to make the library allocate its buffer while there is memory for
+ * it. */
 static enum tandem_status take_buffer(const struct tnd_openblas *library,
                                       struct tandem_error *error)
 {
@@ -256,7 +257,7 @@ static enum tandem_status load_library(const struct tnd_openblas_load *load,
     library.flavour = flavour == TND_OPENBLAS_PTHREADS || flavour == TND_OPENBLAS_OPENMP
                           ? (enum tnd_openblas_flavour)flavour
                           : TND_OPENBLAS_SEQUENTIAL;
-    /* A sequential build may lack locks around its buffers: one call at a time. */
+    /* a sequential build may lack locks around its buffers: one call at a time */
     library.max_threads =
         library.flavour == TND_OPENBLAS_SEQUENTIAL ? 1 : threads_of_config(config);
     if (room == NARROW) {
@@ -312,7 +313,7 @@ static void init_condition(void)
     }
 }
 
-/* Waits for a change; wakes by itself now and then, so that a lost wake-up costs time, not the
+/* Waits for a change, with a timeout, so that a lost wake-up costs time but does not hang the
  * program. */
 static void wait_for_change(void)
 {
@@ -329,8 +330,8 @@ static bool may_enter(const struct tnd_openblas *library, int n_threads)
     return n_threads == 1 ? entrance.n_single < library->max_threads : entrance.n_single == 0;
 }
 
-/* Calls of the library by others than us may have changed its number: it is asked for each time.
- * OpenMP keeps the number for each calling thread, so there it is always set. */
+/* Other users of the library may have changed its number of threads, so it is read each time.
+ * OpenMP has a number per calling thread, so there it is always set. */
 static void set_threads(const struct tnd_openblas *library, int n_threads)
 {
     if (library->flavour == TND_OPENBLAS_SEQUENTIAL) {
@@ -342,7 +343,7 @@ static void set_threads(const struct tnd_openblas *library, int n_threads)
     }
 }
 
-/* Returns with the lock when it is the caller's turn. */
+/* Returns, holding the lock, when it is the caller's turn. */
 static void wait_for_turn(const struct tnd_openblas *library, int n_threads)
 {
     pthread_mutex_lock(&entrance.lock);
@@ -385,10 +386,10 @@ void tnd_openblas_leave(const struct tnd_openblas *library, int n_threads)
 
 /* ---- forks ---- */
 
-/* OpenBLAS ends its threads before a fork and starts them with the next call, here and in the
- * child (blas_thread_shutdown_), but it does not wait for a call that uses them: so a fork takes
- * its turn at the gate like a call on several threads. Registered after OpenBLAS's own handlers,
- * this one runs before them. */
+/* OpenBLAS ends its threads before a fork and starts them again at the next call, in parent and
+ * child (blas_thread_shutdown_), but it does not wait for calls that use them: so a fork passes the
+ * gate like a multi-threaded call. Registered after OpenBLAS's own handlers, this one runs before
+ * them. */
 static void before_fork(void)
 {
     wait_for_turn(&loaded.library, loaded.library.max_threads + 1);
@@ -401,7 +402,7 @@ static void after_fork(void)
     pthread_mutex_unlock(&entrance.lock);
 }
 
-/* Nobody waits here, and the parent's runtimes are no users. */
+/* no other thread exists in the child, and the parent's runtimes are not users here */
 static void in_child(void)
 {
     entrance.serving = entrance.next_ticket;
@@ -413,5 +414,5 @@ static void in_child(void)
 static void open_gate(void)
 {
     init_condition();
-    (void)pthread_atfork(before_fork, after_fork, in_child); /* fails without memory alone */
+    (void)pthread_atfork(before_fork, after_fork, in_child); /* (fails only without memory) */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * OpenBLAS as one process sees it: found when the program runs, loaded once, never unloaded,
- * with ONE number of threads for everybody. Calls pass a gate, so that no call meets a number
- * that it did not ask for. */
+ * OpenBLAS: found at run time, loaded once, never unloaded, with ONE number of threads for the
+ * whole process. Calls pass a gate, so that each runs with the number of threads that it has
+ * requested. */
 #ifndef TND_OPENBLAS_LIBRARY_H
 #define TND_OPENBLAS_LIBRARY_H
 
@@ -52,11 +52,11 @@ struct tnd_openblas_load {
 enum tandem_status tnd_openblas_acquire(const struct tnd_openblas_load *load,
                                         const struct tnd_openblas **out_library,
                                         struct tandem_error *error);
-/** The last user gives back the number of threads that was found when the first one came. */
+/** The last user restores the number of threads that the first one found. */
 void tnd_openblas_release(void);
 
-/** Passes the gate for one call with `n_threads` threads (>= 1), and leaves it. One-thread calls
- *  run beside each other, several-thread calls alone; in order of arrival. */
+/** Enters the gate for a call with `n_threads` threads (>= 1), and leaves it. One-thread calls run
+ * concurrently, multi-threaded calls exclusively; in order of arrival. */
 void tnd_openblas_enter(const struct tnd_openblas *library, int n_threads);
 void tnd_openblas_leave(const struct tnd_openblas *library, int n_threads);
 

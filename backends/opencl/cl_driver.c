@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * OpenCL's calls behind the functions of a driver. A buffer is a cl_mem, an event a cl_event; both
- * are kept by the driver until the commands that use them are over (OpenCL 1.2, sections 5.2 and
- * 5.9), so nothing here waits before it gives one back. */
+ * Implements the functions of a driver with OpenCL. A buffer is a cl_mem, an event a cl_event;
+ * OpenCL keeps both until the commands that use them are over (OpenCL 1.2, sections 5.2 and 5.9),
+ * so nothing here waits before releasing them. */
 #include "backends/opencl/cl_driver.h"
 
 #include <stdio.h>
@@ -61,8 +61,8 @@ static void close_context(struct tnd_gpu_context *context)
 {
     struct tnd_cl_context *self = of(context);
     const struct tnd_cl_functions *cl = calls(context);
-    /* CLBlast keeps programs, and with them the context. Those of other devices go too: they are
-     * built again when they are needed. */
+    /* CLBlast's cache holds programs, and through them the context. Programs of other devices are
+     * dropped, too, and built again when they are needed. */
     if (self->has_used_clblast && self->clblast->clear_cache != NULL) {
         self->clblast->clear_cache();
     }
@@ -166,7 +166,7 @@ static void pinned_free(struct tnd_gpu_context *context, struct tnd_gpu_buffer *
 
 /* ---- copies ---- */
 
-/* All queues but that of works have one user at a time, see driver.h. */
+/* Each queue but the work queue has one user at a time, see driver.h. */
 static enum tandem_status get_queue(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
                                     cl_command_queue *out_queue, struct tandem_error *error)
 {
@@ -261,8 +261,8 @@ static enum tandem_status mark(struct tnd_gpu_context *context, enum tnd_gpu_que
     return TANDEM_OK;
 }
 
-/* A wait is put into a queue by a command of its own (OpenCL 1.2, section 5.10), so that launches
- * need not know of it. */
+/* A wait is a command of its own in a queue (OpenCL 1.2, section 5.10), so launches need not know
+ * of it. */
 static enum tandem_status await(struct tnd_gpu_context *context, enum tnd_gpu_queue which,
                                 struct tnd_gpu_event *event, struct tandem_error *error)
 {
@@ -286,7 +286,7 @@ static enum tandem_status event_check(struct tnd_gpu_context *context, struct tn
     cl_int state = CL_COMPLETE;
     cl_int code = calls(context)->GetEventInfo((cl_event)event, CL_EVENT_COMMAND_EXECUTION_STATUS,
                                                sizeof(state), &state, NULL);
-    *out_is_over = code != CL_SUCCESS || state <= CL_COMPLETE; /* below: it ended badly */
+    *out_is_over = code != CL_SUCCESS || state <= CL_COMPLETE; /* below CL_COMPLETE: it failed */
     return code != CL_SUCCESS
                ? check(context, "clGetEventInfo", code, error)
                : check(context, "clEnqueueReadBuffer", state < 0 ? state : CL_SUCCESS, error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * OpenCL as a driver of the GPU backend: an open device with its context and queues. */
+ * OpenCL driver of the GPU backend: an open device with its context and queues. */
 #ifndef TND_CL_DRIVER_H
 #define TND_CL_DRIVER_H
 
@@ -9,7 +9,7 @@
 struct tnd_cl_context {
     struct tnd_gpu_context base;
     const struct tnd_cl_library *library;
-    const struct tnd_clblast_functions *clblast; /* NULL: not there or switched off */
+    const struct tnd_clblast_functions *clblast; /* NULL: not available or switched off */
     bool has_used_clblast;                       /* its cache refers to the context */
     cl_device_id id;
     cl_context context;
@@ -18,7 +18,7 @@ struct tnd_cl_context {
 
 extern const struct tnd_gpu_driver tnd_cl_driver;
 
-/** `find` of the driver. */
+/** Implements `find` of the driver. */
 enum tandem_status tnd_cl_find_devices(const struct tnd_gpu_libraries *libraries,
                                        struct tnd_gpu_found **out_found, int *out_n,
                                        struct tandem_error *error);

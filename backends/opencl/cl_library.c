@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Loading libOpenCL and libclblast, and telling what their codes mean. Neither is unloaded again:
- * drivers start threads and leave handlers behind that do not survive it. */
+ * Loads libOpenCL and libclblast, and explains their codes. They are never unloaded: drivers start
+ * threads and install handlers that do not survive it. */
 #include "backends/opencl/cl_library.h"
 
 #include <stdbool.h>
@@ -28,10 +28,10 @@ static const struct tnd_dl_symbol clblast_symbols[] = {
 };
 static const char *const clblast_names[] = {"libclblast.so.1", "libclblast.so", NULL};
 
-/* What this process has loaded, by the path that was asked for ("": the usual names). */
+/* Libraries that this process has loaded, by requested path ("": the usual names). */
 static struct {
     struct tnd_fork_lock lock; /* guards all members */
-    unsigned generation;       /* of the process that loaded the first one */
+    unsigned generation;       /* of the process that loaded the first one (forks) */
     int n_cl;
     int n_clblast;
     char cl_keys[MAX_LIBRARIES][MAX_PATH];
@@ -40,7 +40,7 @@ static struct {
     struct tnd_clblast_functions clblast[MAX_LIBRARIES];
 } loaded = {.lock = TND_FORK_LOCK_INIT};
 
-/* Place of `key`, or -1. */
+/* Index of `key`, or -1. */
 static int find_key(char (*keys)[MAX_PATH], int n, const char *key)
 {
     for (int i = 0; i < n; i++) {
@@ -51,7 +51,7 @@ static int find_key(char (*keys)[MAX_PATH], int n, const char *key)
     return -1;
 }
 
-/* Opens into the next row. */
+/* Loads a library into the next row. */
 static enum tandem_status open_library(const char *what, const char *key, const char *const *usual,
                                        const struct tnd_dl_symbol *symbols, int n_symbols,
                                        void *table, int n, char (*keys)[MAX_PATH],
@@ -75,8 +75,8 @@ static enum tandem_status open_library(const char *what, const char *key, const 
     return TANDEM_OK;
 }
 
-/* Drivers have threads and connections of their own, which a child does not inherit: asked for
- * devices there, some wait for ever. Under the lock. */
+/* Refuses a forked child: drivers have threads and connections that a child does not inherit, and
+ * some hang when a child lists devices. Called under the lock. */
 static enum tandem_status check_process(struct tandem_error *error)
 {
     if (loaded.n_cl == 0) {
@@ -90,8 +90,8 @@ static enum tandem_status check_process(struct tandem_error *error)
     return TANDEM_OK;
 }
 
-/* Where the system tells drivers nothing of the machine (a chroot without /sys), some of them end
- * the process when they are asked for devices: PoCL 3.1 does. */
+/* Refuses systems that hide the machine from drivers (a chroot without /sys): some drivers, such as
+ * PoCL 3.1, end the process when devices are listed there. */
 static enum tandem_status check_system(struct tandem_error *error)
 {
 #if defined(__linux__)
@@ -125,7 +125,7 @@ enum tandem_status tnd_cl_library_get(const char *path, const struct tnd_cl_libr
         }
     }
     tnd_fork_lock_give(&loaded.lock);
-    if (status == TANDEM_OK) { /* loading it asks for no devices yet */
+    if (status == TANDEM_OK) { /* loading does not list devices yet */
         status = check_system(error);
     }
     if (status == TANDEM_OK) {
@@ -159,8 +159,7 @@ enum tandem_status tnd_clblast_get(const char *path,
 
 /* ---- codes ---- */
 
-/* Values of CL/cl.h and of enum CLBlastStatusCode_ (clblast_c.h): those that a call of ours can
- * meet. */
+/* Values of CL/cl.h and of enum CLBlastStatusCode_ (clblast_c.h) that our calls can return. */
 #define CODE_LIST(X)                                                                               \
     X(CL_SUCCESS, 0)                                                                               \
     X(CL_DEVICE_NOT_FOUND, -1)                                                                     \

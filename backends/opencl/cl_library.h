@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * libOpenCL and libclblast as one process sees them: found when the program runs, loaded once for
- * each path, never unloaded. Every call of both goes through these tables, and every result through
- * tnd_gpu_check. */
+ * libOpenCL and libclblast: found at run time, loaded once for each path, never unloaded. All calls
+ * go through these tables, and all results through tnd_gpu_check. */
 #ifndef TND_CL_LIBRARY_H
 #define TND_CL_LIBRARY_H
 
@@ -79,7 +78,7 @@ typedef int tnd_clblast_override(cl_device_id device, const char *kernel, int pr
                                  size_t n_parameters, const char **names, const size_t *values);
 typedef int tnd_clblast_clear_cache(void);
 
-/** CLBlast, or all NULL. */
+/** CLBlast's functions, or all NULL. */
 struct tnd_clblast_functions {
     tnd_clblast_sgemm *sgemm;
     tnd_clblast_hgemm *hgemm;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What OpenCL devices this machine has, all facts about them, and which are fit for us. Nothing
- * here opens a device. */
+ * Lists the OpenCL devices of this machine with all facts, and decides which are suitable. Opens no
+ * device. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,8 @@ enum { MAX_PLATFORMS = 16, MAX_DEVICES = 32, MAX_EXTENSIONS = 16384 };
 
 /* ---- asking one device ---- */
 
-/* The first failure sticks: a device that does not answer has no other facts. */
+/* Queries of a device. After a failure no more are made: a device that does not answer has no other
+ * facts. */
 struct asking {
     const struct tnd_cl_functions *cl;
     cl_device_id id;
@@ -47,7 +48,8 @@ static bool ask_bool(struct asking *asking, cl_device_info what)
     return value != CL_FALSE;
 }
 
-/* Text without blanks at both ends, cut to `bytes`. Longer ones than MAX_EXTENSIONS fail. */
+/* A text without leading and trailing blanks, cut to `bytes`. Texts longer than MAX_EXTENSIONS
+ * fail. */
 static void ask_text(struct asking *asking, cl_device_info what, char *out, size_t bytes)
 {
     size_t n = 0;
@@ -86,7 +88,7 @@ static bool has_word(const char *words, const char *word)
     return false;
 }
 
-/* "OpenCL 3.0 PoCL", "OpenCL C 1.2 PoCL" -> 30, 12; 0 when it is none. */
+/* "OpenCL 3.0 PoCL", "OpenCL C 1.2 PoCL" -> 30, 12; 0 if there is no version. */
 static int version_number(const char *text)
 {
     const char *at = text + strcspn(text, "0123456789");
@@ -208,7 +210,7 @@ struct list {
     struct tandem_error *error;
 };
 
-/* "" when the platform does not say it. */
+/* "" if the platform does not provide it. */
 static void platform_text(const struct tnd_cl_functions *cl, cl_platform_id platform,
                           cl_platform_info what, char *out, size_t bytes)
 {
@@ -248,7 +250,8 @@ static enum tandem_status add_device(struct list *list, const struct tnd_cl_func
     return TANDEM_OK;
 }
 
-/* A platform that fails or has no devices adds none: the others count. */
+/* Adds a platform's devices. One that fails or has none adds nothing, but is no error while there
+ * are others. */
 static enum tandem_status add_platform(struct list *list, const struct tnd_cl_functions *cl,
                                        cl_platform_id platform, cl_int *out_code)
 {

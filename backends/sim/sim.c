@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The pretended asynchronous device: an in-order queue whose works end at scripted times. Right
- * results are computed as late as a real device might deliver them, inside sync, so that a
- * schedule that reads too early or overwrites operands too soon is found out. */
+ * The simulated asynchronous device: an in-order queue whose works end at scripted times. Results
+ * are computed as late as a real device might deliver them, inside sync, so that a schedule that
+ * reads too early or overwrites operands too soon is detected. */
 #include "backends/sim/sim.h"
 
 #include <pthread.h>
@@ -21,11 +21,11 @@ enum entry_state { ENTRY_FREE, ENTRY_QUEUED, ENTRY_COMPUTED };
 
 struct entry {
     enum entry_state state;
-    uint64_t ticket; /* number of the submit, from 1 */
+    uint64_t ticket; /* number of the submission, from 1 */
     uint64_t done_ns;
     struct tandem_work work;
-    enum tandem_status status; /* of computing */
-    struct tandem_error error; /* when status is no success */
+    enum tandem_status status; /* of the computation */
+    struct tandem_error error; /* if status is a failure */
 };
 
 struct sim {
@@ -33,8 +33,8 @@ struct sim {
     uint64_t n_submits;           /* attempts */
     struct entry queue[QUEUE_SLOTS];
     struct tnd_sim_row row;
-    const tandem_tensor *dequantized; /* node whose F32 weights lie on the device */
-    const void **resident;            /* data of the weights on the device */
+    const tandem_tensor *dequantized; /* node whose dequantised F32 weights are on the device */
+    const void **resident;            /* addresses of the weights on the device */
     size_t n_resident, resident_capacity;
 };
 
@@ -58,7 +58,7 @@ static enum tandem_status sim_open(const struct tandem_backend_options *options,
     return TANDEM_OK;
 }
 
-/* Work in flight is dropped. */
+/* Drops work in flight. */
 static void sim_close(tandem_backend *backend)
 {
     struct sim *self = (struct sim *)backend;
@@ -99,8 +99,8 @@ static bool is_resident(const struct sim *self, const void *data)
     return false;
 }
 
-/* Bytes to move for a weight: 0 when it is there already. Without memory for the note it moves
- * each time. */
+/* Bytes to transfer for a weight; 0 if it is on the device already. If there is no memory to record
+ * it, it is transferred each time. */
 static size_t upload_weight(struct sim *self, const tandem_tensor *weight)
 {
     if (is_resident(self, weight->data)) {
@@ -126,7 +126,7 @@ static size_t upload_weight(struct sim *self, const tandem_tensor *weight)
 
 /* ---- time ---- */
 
-/* Products with weights, which move once. */
+/* Products with weights, which are transferred once. */
 static bool is_product(const tandem_tensor *node)
 {
     return node->op == TANDEM_OP_MUL_MAT || node->op == TANDEM_OP_MUL_MAT_ID;
@@ -149,7 +149,8 @@ static size_t upload_bytes(struct sim *self, const struct tandem_work *work)
     }
     const tandem_tensor *w = node->src[0];
     if (work->task == TANDEM_TASK_MUL_MAT_F32 && w->type != TANDEM_TYPE_F32) {
-        /* Made on the device before, or made on the host and moved for this product alone. */
+        /* Weights dequantised on the device before, or dequantised on the host and transferred for
+         * this product only. */
         size_t rows = (size_t)(work->row_end - work->row_begin);
         size_t moved = self->dequantized == node ? 0 : rows * (size_t)w->ne[0] * sizeof(float);
         self->common.statistics.upload_bytes += moved;
@@ -163,7 +164,7 @@ static size_t upload_bytes(struct sim *self, const struct tandem_work *work)
     return bytes + upload_weight(self, w);
 }
 
-/* When the work will have ended. */
+/* Time at which the work will end. */
 static uint64_t schedule(struct sim *self, const struct tandem_work *work)
 {
     const tandem_tensor *node = work->node;
@@ -191,7 +192,7 @@ static uint64_t schedule(struct sim *self, const struct tandem_work *work)
 
 /* ---- the queue ---- */
 
-/* Computes everything up to `ticket` in the order of the queue. */
+/* Computes everything up to `ticket`, in the order of the queue. */
 static void compute_until(struct sim *self, uint64_t ticket)
 {
     for (;;) {
@@ -227,7 +228,7 @@ static struct entry *find_entry(struct sim *self, bool is_free, uint64_t ticket)
     return NULL;
 }
 
-/* Takes the work into the queue. Under the lock. */
+/* Adds the work to the queue. Called under the lock. */
 static enum tandem_status enqueue(struct sim *self, const struct tandem_work *work,
                                   struct entry **out, struct tandem_error *error)
 {
@@ -314,7 +315,7 @@ static enum tandem_status sim_prepare(tandem_backend *backend, const tandem_tens
         tnd_sim_occupy(&self->common, tnd_sim_script_ns(&self->common.script, 0, (double)bytes, 0));
     }
     pthread_mutex_unlock(&self->common.lock);
-    *out_handle = weight->data; /* the weight's name here */
+    *out_handle = weight->data; /* the address identifies the weight here */
     return TANDEM_OK;
 }
 

@@ -18,31 +18,31 @@
 #include "tandem/backend.h"
 
 struct tnd_sim_statistics {
-    uint64_t submits; /* accepted ones */
+    uint64_t submits; /* accepted submissions */
     uint64_t syncs;
     uint64_t computed;       /* works whose results were written */
-    uint64_t weight_uploads; /* weights moved to the device, each once until forgotten */
+    uint64_t weight_uploads; /* weights transferred to the device, each once until forgotten */
     uint64_t upload_bytes;   /* weights and activations */
     uint64_t download_bytes;
-    uint64_t busy_ns; /* time that the device worked */
+    uint64_t busy_ns; /* time for which the device was busy */
     int in_flight;    /* submitted, not synced */
     /* with memory of its own */
-    uint64_t calls; /* that could fail */
+    uint64_t calls; /* calls that could fail */
     uint64_t uploads, downloads;
-    uint64_t streams; /* among the uploads: those beside the works */
+    uint64_t streams; /* uploads that were streamed, concurrently with works */
     uint64_t maps;
-    int mirrors;                /* mapped now */
-    int residents;              /* weights there now */
-    uint64_t unmapped_accesses; /* works and transfers outside of mirrors: refused */
+    int mirrors;                /* mapped at present */
+    int residents;              /* weights on the device at present */
+    uint64_t unmapped_accesses; /* works and transfers outside of mirrors, which are refused */
 };
 
-/** More pretended devices with memory of their own, for tnd_registry_add: "simown", "simown2". */
+/** More simulated devices with memory of their own, for tnd_registry_add: "simown", "simown2". */
 extern const struct tandem_backend_api tnd_sim_own_api;
 extern const struct tandem_backend_api tnd_sim_own2_api;
 
-/** Time runs by this clock from now on (borrowed); nothing may be in flight. */
+/** Uses this clock (borrowed) from now on; nothing may be in flight. */
 void tnd_sim_set_clock(tandem_backend *backend, const struct tnd_clock *clock);
-/** The next submit takes so much longer; of a device with memory of its own. */
+/** Makes the next submission take longer by this time; for a device with memory of its own. */
 void tnd_sim_stall(tandem_backend *backend, double us);
 void tnd_sim_statistics(tandem_backend *backend, struct tnd_sim_statistics *out);
 

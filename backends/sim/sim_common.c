@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Time and statistics of pretended devices. */
+ * Time and statistics of simulated devices. */
 #include "backends/sim/sim_common.h"
 
 void tnd_sim_common_init(struct tnd_sim_common *common, const struct tandem_backend_api *api,

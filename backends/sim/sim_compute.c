@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The arithmetic of the pretended device: matrix products by rows of its own, everything else
- * through the reference of ggml-like. */
+ * The arithmetic of the simulated device: matrix products row by row, everything else through the
+ * reference of ggml-like. */
 #include "backends/sim/sim_compute.h"
 
 #include <string.h>
@@ -58,7 +58,7 @@ size_t tnd_sim_compute_workspace(const tandem_tensor *node, uint32_t task)
 
 /* ---- matrix products ---- */
 
-/* Eight partial sums: fast enough for tests, and one order for every row. */
+/* Eight partial sums: fast enough for tests, and the same order for every row. */
 static double dot(const float *a, const float *b, int64_t n)
 {
     double sums[8] = {0};
@@ -91,7 +91,7 @@ static enum tandem_status grow_row(struct tnd_sim_row *row, int64_t n, struct ta
     return TANDEM_OK;
 }
 
-/* Row n of matrix (i2, i3) of the result: column n of each of its rows. */
+/* Computes column n of matrix (i2, i3) of the result. */
 static void multiply_row(const tandem_tensor *node, const float *w_row, int64_t n, int64_t i2,
                          int64_t i3)
 {
@@ -105,8 +105,7 @@ static void multiply_row(const tandem_tensor *node, const float *w_row, int64_t 
     }
 }
 
-/* Rows of W of the work, converted one after the other; W_F32 (or NULL) holds them as floats
- * already. */
+/* Converts rows of W one after the other; W_F32 (or NULL) holds them as floats already. */
 static void multiply_matrix(const struct tandem_work *work, const float *w_f32, float *row,
                             int64_t i2, int64_t i3)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The pretended device with memory of its own. Its works see mirrors only, which are its handles:
+ * The simulated device with memory of its own. Its works only see mirrors, which are its handles:
  * tensors are copied when they are submitted, with addresses inside of mirrors. Works and transfers
- * stand in one queue and happen when something behind them is synced, so that whoever looks at host
- * memory too early, or forgets to move something, finds garbage. */
+ * share one queue, and happen only when something after them is synced, so that code that reads
+ * host memory too early, or forgets a transfer, finds garbage. */
 #include <string.h>
 
 #include "backends/sim/sim_common.h"
@@ -11,18 +11,18 @@
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 
-enum { GARBAGE = 0xff }; /* floats of such bytes are not numbers */
+enum { GARBAGE = 0xff }; /* floats of such bytes are NaN */
 
 struct mirror {
     struct mirror *next;
     size_t bytes;
     char *memory;
     bool is_weight;      /* prepared; else mapped */
-    uint64_t arrives_ns; /* what was streamed into it is there */
-    uint64_t used_ns;    /* works on it are over */
+    uint64_t arrives_ns; /* when everything streamed into it has arrived */
+    uint64_t used_ns;    /* when all works that use it are over */
 };
 
-/* A copy of the tensors that a work touches. */
+/* Copies of the tensors that a work uses. */
 struct tensors {
     struct tandem_tensor node;
     struct tandem_tensor src[TANDEM_MAX_SRC];
@@ -34,7 +34,7 @@ struct entry {
     struct entry *next;
     enum entry_kind kind;
     uint64_t ticket;
-    uint64_t n_submit; /* of works, from 1 */
+    uint64_t n_submit; /* number of the work's submission, from 1 */
     uint64_t done_ns;
     struct tandem_work work;
     struct tensors tensors;
@@ -50,10 +50,10 @@ struct sim_own {
     uint64_t n_calls[TND_SIM_CALLS];
     double resident_bytes;
     struct tnd_sim_row row;
-    bool is_broken;            /* downloads end half-way */
-    uint64_t done_ns;          /* of what has happened */
-    uint64_t streams_until_ns; /* what was streamed is there: beside the works */
-    enum tandem_status status; /* of what has happened and was not told yet */
+    bool is_broken;            /* downloads stop halfway */
+    uint64_t done_ns;          /* end of what has happened so far */
+    uint64_t streams_until_ns; /* end of streams, which run concurrently with works */
+    enum tandem_status status; /* of what has happened and was not reported yet */
     struct tandem_error error;
 };
 
@@ -62,7 +62,7 @@ static struct sim_own *own_of(tandem_backend *backend)
     return (struct sim_own *)backend;
 }
 
-/* Counts a call; fails it when the script says so. Under the lock. */
+/* Counts a call; makes it fail if the script says so. Called under the lock. */
 static enum tandem_status enter(struct sim_own *self, enum tnd_sim_call call,
                                 struct tandem_error *error)
 {
@@ -82,7 +82,7 @@ static struct mirror *find_mirror(const struct sim_own *self, const void *handle
     return mirror;
 }
 
-/* Memory of the place; NULL when its handle is none of this device's, or not given out any more. */
+/* Address of the place in memory; NULL if its handle is not a current one of this device. */
 static char *find(const struct sim_own *self, struct tandem_place place, size_t bytes)
 {
     const struct mirror *mirror = find_mirror(self, place.handle);
@@ -131,7 +131,7 @@ static void remove_mirror(struct sim_own *self, struct mirror **place)
 
 /* ---- the queue ---- */
 
-/* What sync tells: the first failure. */
+/* The first failure, for sync to report. */
 static void note_failure(struct sim_own *self, enum tandem_status status,
                          const struct tandem_error *error)
 {
@@ -156,7 +156,7 @@ static void work(struct sim_own *self, struct entry *entry)
     note_failure(self, status, &error);
 }
 
-/* Everything up to `ticket` happens. */
+/* Makes everything up to `ticket` happen. */
 static void happen(struct sim_own *self, uint64_t ticket)
 {
     while (self->first != NULL && self->first->ticket <= ticket) {
@@ -215,7 +215,7 @@ static uint64_t enqueue(struct sim_own *self, struct entry *entry, double flops,
     return append(self, entry, tnd_sim_occupy(&self->common, ns));
 }
 
-/* ---- streams: beside the queue in time, in its order in what they do ---- */
+/* ---- streams: concurrent in time, but executed in the order of the queue ---- */
 
 static uint64_t later(uint64_t a, uint64_t b)
 {
@@ -234,7 +234,7 @@ static struct mirror *mirror_of(const struct sim_own *self, const struct tandem_
     return handle != NULL ? find_mirror(self, handle) : NULL;
 }
 
-/* A work begins when what was streamed into its mirrors is there. */
+/* A work begins when everything streamed into its mirrors has arrived. */
 static void await_streams(struct sim_own *self, const struct tandem_places *places)
 {
     for (int i = 0; i < N_MIRRORS; i++) {
@@ -321,7 +321,7 @@ static size_t own_workspace(tandem_backend *backend, const tandem_tensor *node, 
 
 /* ---- works ---- */
 
-/* Whether the task looks at the i-th operand. */
+/* Whether the task reads the i-th operand. */
 static bool needs_operand(const struct tandem_work *work, int i)
 {
     const tandem_tensor *node = work->node;
@@ -344,7 +344,7 @@ static enum tandem_status translate_tensor(struct sim_own *self, const tandem_te
     return TANDEM_OK;
 }
 
-/* The work with all addresses inside of mirrors; what it does not touch has none. */
+/* Copies the work with all addresses inside of mirrors; tensors that it does not use have none. */
 static enum tandem_status translate(struct sim_own *self, const struct tandem_work *work,
                                     struct entry *entry, struct tandem_error *error)
 {
@@ -599,7 +599,7 @@ static enum tandem_status prepare_locked(struct sim_own *self, const tandem_tens
                              "backend sim: a weight of %zu bytes, the budget has %.0f left", bytes,
                              budget - self->resident_bytes);
     }
-    happen(self, UINT64_MAX); /* the list of mirrors is in use */
+    happen(self, UINT64_MAX); /* the queue uses the list of mirrors */
     TND_TRY(add_mirror(self, bytes, true, error));
     memcpy(self->mirrors->memory, weight->data, bytes);
     *out_handle = self->mirrors;
@@ -619,7 +619,7 @@ static enum tandem_status own_prepare(tandem_backend *backend, const tandem_tens
     return status;
 }
 
-/* ---- the functions, once for each name ---- */
+/* ---- vtable functions, once for each name ---- */
 
 static uint64_t own_weight_budget(tandem_backend *backend)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reading the script of the pretended device and asking it. Knows no tensors. */
+ * Parses and evaluates the script of the simulated device. Knows no tensors. */
 #include "backends/sim/sim_script.h"
 
 #include <stddef.h>
@@ -106,7 +106,7 @@ enum tandem_status tnd_sim_script_read(const char *settings, struct tnd_sim_scri
     return TANDEM_OK;
 }
 
-/* Nanoseconds for `amount` at `per_ns` a nanosecond (GB/s and GFLOP/s are such units). */
+/* Nanoseconds for `amount` at `per_ns` per nanosecond (GB/s and GFLOP/s are such units). */
 static double duration(double amount, double per_ns)
 {
     return per_ns > 0 ? amount / per_ns : 0;

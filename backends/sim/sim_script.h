@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The script of the pretended device: how long things take and what goes wrong. Read from its
- * settings. */
+ * The script of the simulated device, parsed from its settings: how long things take and what
+ * fails. */
 #ifndef TND_SIM_SCRIPT_H
 #define TND_SIM_SCRIPT_H
 
@@ -45,12 +45,12 @@ struct tnd_sim_script {
     bool is_own;   /* memory of its own */
     double budget; /* bytes of weights; 0: no limit */
     double stall_at,
-        stall_us; /* with memory of its own: submit that takes so much longer, from 1 */
+        stall_us; /* with memory of its own: submission that takes so much longer, from 1 */
     enum tnd_sim_fault fault;
-    uint64_t fault_at; /* submit (or call of the kind) that meets the fault, from 1; 0: none */
+    uint64_t fault_at; /* submission (or call of the kind) that fails, from 1; 0: none */
 };
 
-/** Reads "key=value,...", NULL for none. Errors: ARGUMENT. */
+/** Parses "key=value,..."; NULL: empty. Errors: ARGUMENT. */
 enum tandem_status tnd_sim_script_read(const char *settings, struct tnd_sim_script *out,
                                        struct tandem_error *error);
 
@@ -58,15 +58,15 @@ enum tandem_status tnd_sim_script_read(const char *settings, struct tnd_sim_scri
 uint64_t tnd_sim_script_ns(const struct tnd_sim_script *script, double flops, double upload_bytes,
                            double download_bytes);
 
-/** Whether the `n`-th submit fails at once, and how. */
+/** Whether the `n`-th submission fails at once, and how. */
 enum tandem_status tnd_sim_script_submit_fault(const struct tnd_sim_script *script, uint64_t n,
                                                struct tandem_error *error);
-/** Whether the sync of the `n`-th submit fails, and how. */
+/** Whether the sync of the `n`-th submission fails, and how. */
 enum tandem_status tnd_sim_script_sync_fault(const struct tnd_sim_script *script, uint64_t n,
                                              struct tandem_error *error);
 
-/** Whether a call of a device with memory of its own fails: the `n`-th of its kind, the `n_all`-th
- *  of any kind. Works that fail later are asked by tnd_sim_script_sync_fault. */
+/** Whether a call to a device with memory of its own fails: the `n`-th of its kind, the `n_all`-th
+ * of any kind. Works that fail later are decided by tnd_sim_script_sync_fault. */
 enum tandem_status tnd_sim_script_call_fault(const struct tnd_sim_script *script,
                                              enum tnd_sim_call call, uint64_t n, uint64_t n_all,
                                              struct tandem_error *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Seconds that measuring may take while a program loads a model, whatever a single trial takes: by
- * the clock, since on a busy machine a count of trials says nothing. Times are those of one clock
- * that does not go back. */
+ * Time budget for measuring while a program loads a model, in seconds of clock time rather than a
+ * number of trials, because a trial can take arbitrarily long on a busy machine. The clock must be
+ * monotonic. */
 #ifndef TND_BRIDGE_BUDGET_H
 #define TND_BRIDGE_BUDGET_H
 
@@ -9,18 +9,18 @@
 
 struct tnd_bridge_budget {
     double left_s;
-    double end_s;   /* while something is measured: when nothing is left */
-    double least_s; /* that the shortest measurement so far has taken */
+    double end_s;   /* during a measurement: when the budget is used up */
+    double least_s; /* duration of the shortest measurement so far */
 };
 
-/** Whether one more measurement may begin: never one that took longer than is left at its
- *  shortest. */
+/** Whether another measurement may begin: not if even the shortest one so far took longer than
+ * what is left. */
 static inline bool tnd_budget_is_left(const struct tnd_bridge_budget *budget)
 {
     return budget->left_s > budget->least_s;
 }
 
-/** Around each measurement. */
+/** Call before and after each measurement. */
 static inline void tnd_budget_begin(struct tnd_bridge_budget *budget, double now_s)
 {
     budget->end_s = now_s + budget->left_s;
@@ -32,7 +32,7 @@ static inline void tnd_budget_end(struct tnd_bridge_budget *budget, double now_s
     budget->left_s = budget->end_s - now_s;
 }
 
-/** Whether a step may begin that is expected to take so long. */
+/** Whether a step with this expected duration may begin. */
 static inline bool tnd_budget_allows(const struct tnd_bridge_budget *budget, double now_s,
                                      double step_s)
 {

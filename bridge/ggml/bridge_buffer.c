@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The host makes these buffers, and two of their members are ours: init_tensor, by which loaders
- * place a tensor in a mapped file, and set_tensor, which brings the values of others. Loaders that
- * read a file right into a buffer call neither: then first use packs. */
+ * Buffers are created by the host; the bridge replaces two of their members: init_tensor, which
+ * loaders call for a tensor in a mapped file, and set_tensor, which copies the values of other
+ * tensors. Loaders that read a file directly into a buffer call neither; then weights are packed at
+ * first use. */
 #include "bridge/ggml/bridge_buffer.h"
 
 #include <pthread.h>
@@ -42,7 +43,7 @@ static void on_set_tensor(struct ggml_backend_buffer *buffer, struct ggml_tensor
     }
 }
 
-/* A buffer that has an init_tensor of its own, or another set_tensor, is none that we know. */
+/* Replaces the members, unless the buffer has its own init_tensor or an unknown set_tensor. */
 static struct ggml_backend_buffer *watch(struct ggml_backend_buffer *buffer)
 {
     if (buffer == NULL || !has_members || buffer->init_tensor != NULL ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Measuring against the host, and what was measured before: records of the runtime's table. A
- * verdict stands for the rest of the process, so that results have the same bits all the time. The
- * host's product runs in the buffer type that its loaders would take, and ours as part of a
- * computation in which the host has just used its threads: the change from one thread pool to the
- * other and back is part of our time. */
+ * Measures products against the host's kernels, and keeps the times as records of the runtime's
+ * table. A verdict is final for the process, so that results have the same bits throughout. The
+ * host's product uses the buffer type that its loaders would choose. Ours runs within a computation
+ * in which the host has just used its threads: switching between the two thread pools is part of
+ * our time. */
 #include "bridge/ggml/bridge_choice.h"
 
 #include <dlfcn.h>
@@ -26,37 +26,37 @@
 enum {
     TOKEN_CLASSES = TND_TOKEN_CLASSES,
     SIZE_CLASSES = TND_SIZE_CLASSES,
-    ROUNDS = 6, /* at least, while there is time; more as long as they leave the verdict open */
+    ROUNDS = 6, /* at least, if there is time; more while the verdict is open */
     MOST_ROUNDS = 18,
     WAYS = 3,
     THREAD_NUMBERS = 4,
-    ENOUGH = 64 /* times: more of them change nothing (tandem_runtime_add_hosted) */
+    ENOUGH = 64 /* number of times from which on more change nothing (tandem_runtime_add_hosted) */
 };
 static const char *const WAY_NAMES[WAYS] = {"ours", "loaded", "plain"};
-static const int64_t TOKENS[TOKEN_CLASSES] = {1, 8, 64};      /* measured */
-static const int64_t FROM_TOKENS[TOKEN_CLASSES] = {1, 2, 16}; /* of the class */
+static const int64_t TOKENS[TOKEN_CLASSES] = {1, 8, 64};      /* measured for each class */
+static const int64_t FROM_TOKENS[TOKEN_CLASSES] = {1, 2, 16}; /* least tokens of each class */
 static const int64_t FROM_VALUES[SIZE_CLASSES] = {0, INT64_C(1) << 19, INT64_C(1) << 21,
                                                   INT64_C(1) << 23};
 static const int64_t MOST_VALUES_MEASURED = INT64_C(12) << 20; /* time; most caches hold less */
-static const double CALM_SWITCHES = 2; /* of CPUs taken from us while we measure, and a second */
+static const double CALM_SWITCHES = 2; /* preemptions of a calm trial, and more per second */
 static const double CALM_SWITCHES_PER_S = 20;
-#define MOST_S 1.0                     /* that measuring may take in a process */
-static const double AGAIN_S = 0.3;     /* of it: for what was measured before */
-static const double OLD_S = 24 * 3600; /* updates, other neighbours */
+#define MOST_S 1.0                     /* limit for measuring per process */
+static const double AGAIN_S = 0.3;     /* part of it for products that were measured before */
+static const double OLD_S = 24 * 3600; /* updates, other load */
 
-/* With one number of threads; hosts often have another one for prompts than for generation. */
+/* Records for one number of threads; hosts often use different ones for prompts and generation. */
 struct measured {
-    int n_threads; /* 0: none yet */
+    int n_threads; /* 0: unused */
     char program[80];
     struct tnd_bridge_verdict of[TND_PRODUCT_KINDS][TANDEM_TYPE_NUMBERS][SIZE_CLASSES];
 };
-/* Microseconds of one product, round by round. */
+/* Microseconds per product, round by round. */
 struct rounds {
     int n;
     bool is_disturbed;
     float us[WAYS][MOST_ROUNDS];
 };
-/* A product of the host: its weights, what they meet, and a tiny one beside it. */
+/* A product in the host's graph: its weights, the other operands, and a tiny product. */
 struct trial {
     struct ggml_context *weights;
     struct ggml_context *others;
@@ -105,7 +105,8 @@ static bool open_host_backend(struct ggml_object *cpu, int n_threads)
     return host_backend != NULL;
 }
 
-/* As loaders choose: the first of the CPU's extra buffer types that it can use, else its own. */
+/* The buffer type that loaders would choose: the first of the CPU's extra buffer types that
+ * supports the product, else its default. */
 static struct ggml_object *best_buffer_type(struct ggml_object *cpu, struct ggml_tensor *w,
                                             const struct ggml_tensor *y)
 {
@@ -126,7 +127,7 @@ static struct ggml_object *best_buffer_type(struct ggml_object *cpu, struct ggml
     return tnd_host.ggml_backend_cpu_buffer_type();
 }
 
-/* All rows are the same. */
+/* Fills weights; all rows are equal. */
 static bool fill_weights(const struct tnd_product *product, struct ggml_tensor *w)
 {
     enum tandem_type type = (enum tandem_type)product->type;
@@ -150,7 +151,7 @@ static bool fill_weights(const struct tnd_product *product, struct ggml_tensor *
     return is_made;
 }
 
-/* Tokens use all experts equally often. */
+/* Fills expert ids so that all experts are used equally often. */
 static bool fill_ids(const struct tnd_product *product, struct ggml_tensor *ids)
 {
     int64_t n = product->n_used * product->m;
@@ -190,7 +191,7 @@ static struct ggml_cgraph *graph_of(struct ggml_context *context, struct ggml_te
     return graph;
 }
 
-/* A node of the product, over tensors without memory. */
+/* Builds a node of the product, over tensors without memory. */
 static struct ggml_tensor *new_product(const struct trial *trial, const struct tnd_product *product,
                                        struct ggml_tensor **out_w, struct ggml_tensor **out_ids)
 {
@@ -212,7 +213,7 @@ static struct ggml_tensor *new_product(const struct trial *trial, const struct t
         *out_ids);
 }
 
-/* `buft` NULL: the one that the host would take. */
+/* `buft` NULL: the buffer type that the host would choose. */
 static bool begin_trial(struct trial *out, struct ggml_object *cpu,
                         const struct tnd_product *product, struct ggml_object *buft)
 {
@@ -244,7 +245,7 @@ static bool begin_trial(struct trial *out, struct ggml_object *cpu,
     return fill_weights(product, w) && (ids == NULL || fill_ids(product, ids));
 }
 
-/* ---- comparing ---- */
+/* ---- measuring ---- */
 
 static int compute(const struct trial *trial, bool is_ours)
 {
@@ -252,7 +253,8 @@ static int compute(const struct trial *trial, bool is_ours)
                    : tnd_host.ggml_backend_graph_compute(host_backend, trial->product);
 }
 
-/* A product between two tiny ones of the host: seconds with the second one, and of that alone. */
+/* Times a product between two tiny ones of the host; *out_s includes the second tiny one,
+ * *out_tiny_s is a tiny one alone. */
 static bool time_once(const struct trial *trial, bool is_ours, double *out_s, double *out_tiny_s)
 {
     (void)tnd_host.ggml_backend_graph_compute(host_backend, trial->tiny);
@@ -266,7 +268,7 @@ static bool time_once(const struct trial *trial, bool is_ours, double *out_s, do
     return status == GGML_STATUS_SUCCESS;
 }
 
-/* How often another program has taken a CPU from a thread of this one. */
+/* Number of involuntary context switches of this process. */
 static double count_switches(void)
 {
     struct rusage usage;
@@ -281,9 +283,9 @@ static void judge_rounds(const struct rounds *rounds, struct tnd_bridge_times *o
     }
 }
 
-/* In turns, so that all meet the same disturbances. One round at least; more of them as far as time
- * is left: threads that wait for each other next to busy programs take 100 times as long, and only
- * the clock sees it. */
+/* Times both alternately, so that disturbances affect both. At least one round, more while time is
+ * left: threads that wait for each other beside busy programs can take 100 times as long, which
+ * only a clock limits. */
 static bool race(const struct trial *loaded, const struct trial *ours, struct rounds *out)
 {
     bool is_good = compute(ours, true) == GGML_STATUS_SUCCESS; /* packs and plans */
@@ -346,8 +348,8 @@ static void tell(const struct tnd_product *product, const struct rounds *rounds)
                  rounds->is_disturbed ? "; disturbed" : "");
 }
 
-/* As large as the product, up to what caches do not hold: of experts no more than that, but all
- * that a token uses. */
+/* A product like this one for measuring: at most as large as exceeds caches; with experts, only as
+ * many as needed for that, but at least those that a token uses. */
 static struct tnd_product product_like(const struct tnd_product *product)
 {
     struct tnd_product like = *product;
@@ -381,8 +383,8 @@ static struct tandem_hosted_time record_of(const struct measured *of_threads,
     return one;
 }
 
-/* What the table knows. Returns whether it is to be measured again: times that are missing (then
- * `out_is_new`, too), too few to tell, disturbed, or old. */
+/* Looks up times in the table. Returns whether they should be measured (again): missing (then also
+ * `out_is_new`), too few to decide, disturbed, or old. */
 static bool find_times(const struct measured *of_threads, const struct tnd_product *like,
                        struct tnd_bridge_verdict *out, bool *out_is_new)
 {
@@ -423,7 +425,7 @@ static void measure(const struct measured *of_threads, struct ggml_object *cpu,
         like.m = TOKENS[i];
         if ((i > 0 && !tnd_budget_allows(&budget, begin, class_s)) ||
             !measure_one(cpu, &like, &rounds[i])) {
-            break; /* the rule must do */
+            break; /* the rule has to do */
         }
         class_s = now_s() - begin;
         tell(&like, &rounds[i]);
@@ -444,7 +446,7 @@ static void measure(const struct measured *of_threads, struct ggml_object *cpu,
 
 /* ---- what the times depend on ---- */
 
-/* Identity of a file: another file has another size or was written at another time. */
+/* Identity of a file: size and time of modification. */
 static void print_file(const char *path, char *out, size_t n)
 {
     struct stat status;
@@ -456,7 +458,7 @@ static void print_file(const char *path, char *out, size_t n)
     }
 }
 
-/* This library, the host and the library of its kernels. */
+/* Identifies this library, the host, and the library with its kernels. */
 static void print_program(struct ggml_object *cpu, char out[80])
 {
     Dl_info info = {.dli_fname = NULL};
@@ -470,7 +472,7 @@ static void print_program(struct ggml_object *cpu, char out[80])
     }
 }
 
-/* With the number of threads that the host has now. */
+/* The record set for the host's present number of threads. */
 static struct measured *measured_now(struct ggml_object *cpu)
 {
     struct tandem_runtime_info machine = TANDEM_RUNTIME_INFO_INIT;
@@ -506,9 +508,9 @@ static int size_class(const struct tnd_product *product)
     return i;
 }
 
-/* By the times of the first product of its kind in this process, which are looked at again where
- * they leave doubts; without a CPU backend in the host, or time to measure, by the rule.
- * TANDEM_BRIDGE=measured: earlier times count for nothing. */
+/* Decides by the times of the first product of its kind in this process, which are measured again
+ * if they leave doubts; by the rule if the host has no CPU backend or there is no time to measure.
+ * TANDEM_BRIDGE=measured: ignores earlier times. */
 static void decide(struct tnd_bridge_verdict *out, const struct tnd_product *product,
                    struct ggml_object *cpu, const struct measured *of_threads)
 {
@@ -520,7 +522,7 @@ static void decide(struct tnd_bridge_verdict *out, const struct tnd_product *pro
         const bool is_fresh = is_wanted("measured");
         const bool is_due = find_times(of_threads, &like, out, &is_new) || is_fresh;
         const double reserve_s = is_new || is_fresh ? 0 : MOST_S - AGAIN_S;
-        budget.left_s -= reserve_s; /* for what was never measured */
+        budget.left_s -= reserve_s; /* reserved for products that were never measured */
         if (is_due && tnd_budget_is_left(&budget) &&
             open_host_backend(cpu, of_threads->n_threads)) {
             measure(of_threads, cpu, &like, is_fresh);
@@ -547,7 +549,7 @@ bool tnd_choice_takes(const struct tnd_product *product)
 {
     bool takes = false;
     if (tnd_bridge_runtime() == NULL) {
-        return false; /* the host goes on by itself */
+        return false; /* the host computes it itself */
     }
     if (is_wanted("always")) {
         return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Nodes that follow one another in a graph of the host become one graph of ours, a run. Hosts
- * compute the same graph over and over at the same addresses, so runs are kept by these. */
+ * Consecutive nodes of a host graph become one graph of ours, a run. Hosts compute the same graph
+ * again and again at the same addresses, so runs are cached by addresses. */
 #include "bridge/ggml/bridge_compute.h"
 
 #include <pthread.h>
@@ -17,21 +17,21 @@
 enum { BUCKETS = 256, MOST_RUNS = 2048, THREAD_NUMBERS = 4 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static tandem_runtime *runtime; /* opened at first use, for the rest of the process */
+static tandem_runtime *runtime; /* opened at first use; never closed */
 static bool is_useless;         /* it cannot be opened */
 static bool has_devices;
 static struct tnd_bridge_run *runs[BUCKETS];
 static int n_runs;
-static int n_threads_wanted; /* 0: as the runtime has */
+static int n_threads_wanted; /* 0: the runtime's default */
 static int n_threads_now;
-static int n_threads_host; /* 0: not known */
-static bool is_trial;      /* of bridge_choice.c, between products of the host */
+static int n_threads_host; /* 0: unknown */
+static bool is_trial;      /* computing for bridge_choice.c, between products of the host */
 static struct {
     bool is_there;
     int n_threads; /* of the host */
     struct tnd_pace pace;
-} paces[THREAD_NUMBERS]; /* hosts often have another number for prompts than for generation */
-static struct tnd_pace *pace = &paces[0].pace; /* of n_threads_host */
+} paces[THREAD_NUMBERS]; /* hosts often use different numbers for prompts and generation */
+static struct tnd_pace *pace = &paces[0].pace; /* for n_threads_host */
 
 /* ---- the runtime ---- */
 
@@ -51,7 +51,7 @@ static bool host_has_gpu(void)
            tnd_host.ggml_backend_dev_by_type(GGML_DEVICE_IGPU) != NULL;
 }
 
-/* A host with a GPU uses its memory itself. */
+/* By default no devices: a host with a GPU uses its memory itself. */
 static const char *wanted_backends(void)
 {
     const char *wanted = secure_getenv("TANDEM_BRIDGE_BACKENDS");
@@ -69,7 +69,7 @@ static bool open_with(const char *backends)
     options.backends = strcmp(backends, "all") == 0 ? NULL : backends;
     options.log = log_line;
     options.team = tnd_bridge_team;
-    options.ignore_drift = true; /* the host's threads would be taken for slowness of ours */
+    options.ignore_drift = true; /* the host's threads would look like drift of ours */
     if (tandem_runtime_open(&options, &runtime, &error) != TANDEM_OK) {
         tnd_host_log(GGML_LOG_ERROR, "%s", error.text);
         return false;
@@ -79,12 +79,12 @@ static bool open_with(const char *backends)
         tnd_host_log(GGML_LOG_INFO, "computes by %s, too", tandem_runtime_backend_name(runtime, i));
     }
     tandem_runtime_pause(
-        runtime); /* threads of our own, if there are, leave the CPUs to the host */
+        runtime); /* our own threads, if there are any, leave the CPUs to the host in between */
     n_threads_now = tandem_runtime_threads(runtime);
     return true;
 }
 
-/* Once: what failed would fail, and be told, with every product. */
+/* Opens the runtime once: if it fails, every later attempt would fail and log again. */
 static bool open_runtime(void)
 {
     if (runtime == NULL && !is_useless) {
@@ -113,7 +113,7 @@ static void drop_runs(void)
     n_runs = 0;
 }
 
-/* The host frees a buffer: nothing of ours may point into it any more. */
+/* Called when the host frees a buffer: drops everything that refers to its memory. */
 static void on_free(struct ggml_backend_buffer *buffer)
 {
     pthread_mutex_lock(&lock);
@@ -158,18 +158,19 @@ static double now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* The way of the runs before, and what this one says on it. */
+/* Computes on the threads that the pace has chosen from earlier runs, and records this run's
+ * time. */
 static enum tandem_status compute_run(struct tnd_bridge_run *run, struct tandem_error *error)
 {
     int class_of_tokens = tnd_pace_class_of(run->m);
     double begin_s = now_s();
     tnd_bridge_team_set_size(is_trial ? n_threads_wanted : n_threads_host);
     tnd_bridge_team_set_way(is_trial ? TND_WAY_TEAM : tnd_pace_way(pace, class_of_tokens));
-    /* a plan that is kept is never exchanged, and the observer may leave a device at any time */
+    /* a cached plan is never replaced, while the observer may stop using a device at any time */
     enum tandem_status status =
         tandem_runtime_compute(runtime, run->graph, has_devices ? NULL : run->plan, NULL, error);
     if (!run->was_computed || is_trial) {
-        tnd_pace_pause(pace); /* it packs */
+        tnd_pace_pause(pace); /* this run packs weights */
     } else if (run->work > 0) {
         tnd_pace_note(pace, class_of_tokens, begin_s, now_s(), run->work);
     }
@@ -230,7 +231,7 @@ static void adapt_threads(void)
     int n = n_threads_wanted;
     if (n > 0 && n != n_threads_now && tandem_runtime_set_threads(runtime, n) == TANDEM_OK) {
         n_threads_now = n;
-        drop_runs(); /* their plans are for the old number */
+        drop_runs(); /* their plans are for the old number of threads */
     }
     int i = 0;
     while (i < THREAD_NUMBERS - 1 && paces[i].is_there && paces[i].n_threads != n_threads_host) {
@@ -274,8 +275,8 @@ int tnd_bridge_compute(struct ggml_cgraph *graph, bool is_a_trial)
 
 /* ---- weights while they are loaded ---- */
 
-/* Smaller ones are packed by their first use, several at once: the system gives small pages to a
- * lonely one, and those of a 107M model, packed one by one, cost generation 15 %. */
+/* Smaller matrices are packed by their first use, several at a time: the system maps single ones
+ * with small pages, and packing those of a 107M model one by one cost generation 15 %. */
 static const size_t LEAST_PACKED_BYTES = (size_t)2 << 20;
 
 static void want_threads(int n_threads);
@@ -323,7 +324,7 @@ void tnd_bridge_weights_set(struct ggml_backend_buffer *buffer, const struct ggm
     pthread_mutex_unlock(&lock);
 }
 
-/* As the host has, up to one a core; 0: as many as that. */
+/* As many threads as the host uses, at most one per core; 0: one per core. */
 static void want_threads(int n_threads)
 {
     struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;

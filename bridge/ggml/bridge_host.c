@@ -9,14 +9,14 @@
 
 struct tnd_host tnd_host;
 
-/* ISO C knows no way from void * to a function; POSIX does. */
+/* ISO C cannot convert void * to a function pointer; POSIX allows it. */
 static ggml_any_fn symbol(void *library, const char *name)
 {
     union ggml_word word = {.p = dlsym(library, name)};
     return word.fn;
 }
 
-/* The library that holds the address, or the program. dlsym looks into what it needs, too. */
+/* The library that contains the address, or the program. dlsym also searches its dependencies. */
 static void *open_host(void *address)
 {
     Dl_info info;

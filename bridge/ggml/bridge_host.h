@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The program that has loaded the bridge: ggml's functions in it, found by name without linking. */
+ * The host, which is the program that has loaded the bridge: ggml's functions in it, found by name
+ * without linking. */
 #ifndef TND_BRIDGE_HOST_H
 #define TND_BRIDGE_HOST_H
 
 #include "bridge/ggml/ggml_abi.h"
 
-/* X(result, name, parameters): what the bridge calls; all of it must be there. */
+/* X(result, name, parameters): functions that the bridge calls; all are required. */
 #define TND_HOST_FUNCTIONS(X)                                                                      \
     X(const char *, ggml_version, (void))                                                          \
     X(const char *, ggml_op_name, (int op))                                                        \
@@ -65,21 +66,21 @@
     X(void, ggml_backend_tensor_get,                                                               \
       (const struct ggml_tensor *tensor, void *data, size_t offset, size_t size))
 
-/** ggml's functions in the host; valid behind a tnd_host_find that returned true. */
+/** ggml's functions in the host; valid after tnd_host_find has returned true. */
 struct tnd_host {
 #define TND_HOST_MEMBER(result, name, parameters) result(*name) parameters;
     TND_HOST_FUNCTIONS(TND_HOST_MEMBER)
 #undef TND_HOST_MEMBER
-    void (*log)(int level, const char *format, ...); /* NULL: the host has none that we know */
+    void (*log)(int level, const char *format, ...); /* NULL: the host has no known log function */
     void *library;                                   /* for dlsym */
     int major, minor, patch;                         /* of ggml */
 };
 extern struct tnd_host tnd_host;
 
-/** Finds the functions in the library or program that `return_address` belongs to. False: some are
- *  not to be found, or the version is unknown; `out_why` (room for `why_bytes`) says which. */
+/** Finds the functions in the library or program that contains `return_address`. False: functions
+ * are missing, or the version is unknown; `out_why` (of `why_bytes`) says which. */
 bool tnd_host_find(void *return_address, char *out_why, size_t why_bytes);
-/** A line through the host's own log. Silent where it has none. */
+/** Writes a line to the host's own log; does nothing if there is none. */
 __attribute__((format(printf, 2, 3))) void tnd_host_log(int level, const char *format, ...);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The host reads a structure that we fill with numbered words; what it returns tells which word it
- * took. So a member that came or went is noticed before anything is called through it. */
+ * Detects layouts by calling the host's accessors on a structure filled with numbered words: the
+ * result tells which word was read. So an added or removed member is detected before anything is
+ * called through it. */
 #include "bridge/ggml/bridge_layout.h"
 
 #include <stdio.h>
@@ -80,7 +81,7 @@ static int do_nothing(void)
     return 0;
 }
 
-/* All members that releases may have in their places do nothing. */
+/* Stubs are harmless for all members that a release may have at these offsets. */
 static bool has_buffer_members(void)
 {
     enum { LEAST_MEMBERS = 9 };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Which layout the host's structures have: found by asking its own functions, not believed. */
+ * Layout of the host's structures, determined by calling its own functions rather than by its
+ * version. */
 #ifndef TND_BRIDGE_LAYOUT_H
 #define TND_BRIDGE_LAYOUT_H
 
 #include "bridge/ggml/ggml_abi.h"
 
-/** Places (words) in the host's structures that differ between releases of ggml. */
+/** Offsets, in words, in the host's structures that differ between releases of ggml. */
 struct tnd_host_layout {
     int api_version;
     int backend_compute;
@@ -16,8 +17,8 @@ struct tnd_host_layout {
     bool has_buffer_members; /* init_tensor and set_tensor are where ggml_abi.h says */
 };
 
-/** Finds the layout of the host (tnd_host). False: it is none that we know, and `out_why` says
- *  what differs. */
+/** Determines the host's layout (tnd_host). False: it is unknown, and `out_why` says what
+ * differs. */
 bool tnd_host_layout_find(struct tnd_host_layout *out, char *out_why, size_t why_bytes);
 
 #endif

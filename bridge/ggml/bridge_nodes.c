@@ -24,7 +24,7 @@ enum { ROPE_ADJACENT = 0, ROPE_HALVES = 2 };
 enum { STEPS_TO_PRODUCT = 12 };
 static const int64_t MOST_VALUES = INT64_C(1) << 31;
 
-/* Names by ggml_op_desc: the operation, or which UNARY or GLU it is. */
+/* Names as returned by ggml_op_desc: the operation, or the kind of UNARY or GLU. */
 static const char *const names[TND_NODE_KINDS] = {
     [TND_NODE_ADD] = "ADD",           [TND_NODE_MUL] = "MUL",     [TND_NODE_SCALE] = "SCALE",
     [TND_NODE_RMS_NORM] = "RMS_NORM", [TND_NODE_SILU] = "SILU",   [TND_NODE_GELU] = "GELU",
@@ -50,7 +50,7 @@ static bool is_rest_zero(const struct ggml_tensor *node, int first)
 
 /* ---- operands ---- */
 
-/* Dense, of values of 4 bytes, with extents whose products cannot overflow. */
+/* Reads a dense tensor with 4-byte values and extents whose product cannot overflow. */
 static bool read_values(const struct ggml_tensor *tensor, int type, struct tnd_node_values *out)
 {
     int64_t n = 1;
@@ -77,7 +77,7 @@ static bool has_same_extents(const struct tnd_node_values *a, const struct tnd_n
     return memcmp(a->ne, b->ne, sizeof(a->ne)) == 0;
 }
 
-/* Rows of `b` as long as those of `a`, as many or repeated. */
+/* Whether `b` has rows as long as those of `a`, and as many, or fewer that are repeated. */
 static bool is_repeated(const struct tnd_node_values *a, const struct tnd_node_values *b)
 {
     bool is_good = a->ne[0] == b->ne[0];
@@ -120,7 +120,7 @@ static bool read_rope(const struct ggml_tensor *node, struct tnd_node *out)
                                     factors->ne[1] * factors->ne[2] * factors->ne[3] == 1);
 }
 
-/* What is behind the first operand; `out->kind` is set. */
+/* Reads everything after the first operand; `out->kind` is set already. */
 static bool read_rest(const struct ggml_tensor *node, struct tnd_node *out)
 {
     const struct tnd_node_values *a = &out->operands[0];
@@ -203,8 +203,8 @@ bool tnd_node_is_inside(const struct ggml_tensor *node, const struct tnd_node *k
     return is_inside;
 }
 
-/* Runs of nodes are short, and of two operands one is often older: the first operand, and of sums
- * and the like the second one where the first one ends at something else. */
+/* Follows the first operand; for binary operations also the second one, if the first leads to no
+ * product: one of two operands is often older. Chains of nodes are short. */
 const struct ggml_tensor *tnd_node_find_product(const struct ggml_tensor *node)
 {
     const struct ggml_tensor *others[STEPS_TO_PRODUCT];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The host's nodes that we compute: products, and what stands between them. Nodes whose parameters
- * are not certain to be known are left to the host. */
+ * The host's nodes that the bridge computes: products, and nodes between them. Nodes whose
+ * parameters are not known for certain are left to the host. */
 #ifndef TND_BRIDGE_NODES_H
 #define TND_BRIDGE_NODES_H
 
@@ -21,18 +21,18 @@ enum tnd_node_kind {
 };
 enum { TND_NODE_OPERANDS = 3 };
 
-/** Dense values in the host's memory. */
+/** A dense tensor in the host's memory. */
 struct tnd_node_values {
     int64_t ne[GGML_MAX_DIMS];
-    const void *data; /* NULL: there is no such operand */
+    const void *data; /* NULL: no such operand */
 };
 
-/** Compared as bytes: every byte is set. */
+/** Compared as bytes: has no padding. */
 struct tnd_node {
     int64_t kind;               /* enum tnd_node_kind */
     struct tnd_product product; /* of a product; else zeros */
-    struct tnd_node_values y;   /* of a product, too */
-    /* F32: X of a product; a, b. Of rotations a, positions (I32), factors of the angles. */
+    struct tnd_node_values y;   /* also of a product */
+    /* F32: X of a product, or a and b. ROPE: a, positions (I32), factors of the angles. */
     struct tnd_node_values operands[TND_NODE_OPERANDS];
     float number;                /* SCALE: the factor, RMS_NORM: eps */
     float freq_base, freq_scale; /* ROPE */
@@ -42,12 +42,13 @@ struct tnd_node {
 
 /** Whether a node computes nothing: views and the like. */
 bool tnd_node_is_view(const struct ggml_tensor *node);
-/** Reads a node. False: none that we compute. */
+/** Reads a node. False: not one that the bridge computes. */
 bool tnd_node_read(const struct ggml_tensor *node, struct tnd_node *out);
-/** Whether all of its memory is allocated, inside of buffers in host memory. */
+/** Whether all of its memory is allocated, within buffers in host memory. */
 bool tnd_node_is_inside(const struct ggml_tensor *node, const struct tnd_node *known);
 size_t tnd_node_values_bytes(const struct tnd_node_values *values);
-/** The product that a node follows from, through other nodes that we compute; NULL: none near. */
+/** The product that a node's operands come from, possibly through other nodes that the bridge
+ * computes; NULL: none nearby. */
 const struct ggml_tensor *tnd_node_find_product(const struct ggml_tensor *node);
 
 #endif

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * Runs are added up to blocks, long enough to meet the slices of the system's scheduler. Each block
- * is one time for the observer, which says in which way the next one runs. */
+ * Runs are grouped into blocks that are long enough to average over the system scheduler's time
+ * slices. Each block is one time for the observer, which chooses the threads of the next block. */
 #include "bridge/ggml/bridge_pace.h"
 
 #include <string.h>
 
-enum { LEAST_RUNS = 8 /* of a block */ };
+enum { LEAST_RUNS = 8 /* per block */ };
 static const double LEAST_BLOCK_S = 0.02;
-static const double LONG_BLOCK_S = 0.06; /* ends with less runs, too */
-static const double MOST_GAP_S = 0.02;   /* between runs; beyond, the host waits for somebody */
-/* Share of the time that may be lost by trying other ways. A trial costs more than its own time:
- * the host's OpenMP ends threads that a region leaves out. */
+static const double LONG_BLOCK_S = 0.06; /* after this time a block ends with fewer runs, too */
+static const double MOST_GAP_S = 0.02;   /* between runs; beyond, the host waits for its user */
+/* Share of the time that trials may cost. A trial costs more than its own time: the host's OpenMP
+ * destroys threads that a region does not use. */
 static const double TRIALS = 0.005;
-/* Guesses as multiples of the pace of a team, calm and crowded; 0: not possible. */
+/* Initial estimates, relative to a team: with threads up to the number of cores, and with more; 0:
+ * not possible. */
 static const double GUESS[2][TND_WAYS] = {{1, 1.3, 1.5}, {1, 0.7, 0.7}};
 
 static enum tnd_way first_way(const struct tnd_pace *pace)
@@ -20,7 +21,7 @@ static enum tnd_way first_way(const struct tnd_pace *pace)
     return pace->has_team && !pace->is_crowded ? TND_WAY_TEAM : TND_WAY_OWN;
 }
 
-/* The observer's first way is the one that serves at first. Its own inverse. */
+/* Exchanges the observer's first candidate with the initial choice. Is its own inverse. */
 static int swap(const struct tnd_pace *pace, int way)
 {
     const int first = first_way(pace);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The backend "Tandem" as ggml sees it: one device of type ACCEL. Everything that a host can do
- * without is left out (NULL). */
+ * The backend "Tandem" for ggml: one device of type ACCEL. Functions that hosts do not require are
+ * left out (NULL). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ EXPORTED struct ggml_backend_reg *ggml_backend_init(void);
 EXPORTED int ggml_backend_score(void);
 
 enum { NEWEST_TRIED = 26 /* ggml 0.26 */ };
-enum { MOST_TOKENS_BETWEEN = 8 /* of nodes between products */ };
+enum { MOST_TOKENS_BETWEEN = 8 /* for nodes between products */ };
 enum { SCORE = 100 /* among backends of one name; any but 0 says that it runs here */ };
 
 static struct tnd_host_layout layout;
@@ -102,7 +102,7 @@ static int device_get_type(struct ggml_object *dev)
     return GGML_DEVICE_ACCEL;
 }
 
-/* What the CPU can do in this host (mapped files, ...) holds for us, too. */
+/* Properties of the host's CPU (mapped files, ...) apply to this device, too. */
 static void device_get_props(struct ggml_object *dev, union ggml_dev_props_room *out_props)
 {
     struct ggml_object *cpu = host_cpu();
@@ -120,8 +120,8 @@ static struct ggml_object *device_get_buffer_type(struct ggml_object *dev)
     return tnd_buffer_type();
 }
 
-/* Buffer type of results. ggml's scheduler moves nodes from the CPU to us only where both have the
- * same type: llama.cpp places norms on the CPU first. */
+/* Buffer type of results. ggml's scheduler moves nodes from the CPU to this device only if both use
+ * the same type: llama.cpp places norms on the CPU first. */
 static struct ggml_object *device_get_cpu_buffer_type(struct ggml_object *dev)
 {
     (void)dev;
@@ -135,8 +135,9 @@ static bool takes_product(const struct ggml_tensor *op, int64_t most_tokens)
            tnd_product_has_weights(op) && tnd_choice_takes(&product);
 }
 
-/* Nodes between our products are ours too: each change from the host's nodes to ours and back costs
- * its threads a region. Of many tokens that is little beside the nodes themselves. */
+/* Nodes between our products are ours, too: each switch between the host's nodes and ours costs a
+ * parallel region of its threads. With many tokens that is little compared with the nodes
+ * themselves. */
 static bool device_supports_op(struct ggml_object *dev, const struct ggml_tensor *op)
 {
     struct tnd_node node;
@@ -212,7 +213,7 @@ static void fill_objects(void)
     registration.api_version = layout.api_version;
 }
 
-/* Finds the host once. Without its log there is one line for standard error to say why not. */
+/* Finds the host, once. If its log is not available, one line on standard error says why. */
 static bool find_host(void *return_address)
 {
     static enum { UNKNOWN, USABLE, USELESS } state = UNKNOWN;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Checks of what the host hands over. Sizes are bounded before they are multiplied. */
+ * Validates nodes that the host passes in. Sizes are bounded before they are multiplied. */
 #include "bridge/ggml/bridge_product.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "tandem/tensor.h"
 
 enum { TYPE_F32 = TANDEM_TYPE_F32 };
-static const int64_t MOST_VALUES = INT64_C(1) << 31; /* of an extent of a matrix */
+static const int64_t MOST_VALUES = INT64_C(1) << 31; /* per extent of a matrix */
 
 static bool is_dense(const struct ggml_tensor *tensor, size_t row_bytes)
 {
@@ -17,7 +17,8 @@ static bool is_dense(const struct ggml_tensor *tensor, size_t row_bytes)
            tensor->nb[3] == tensor->nb[2] * (size_t)tensor->ne[2];
 }
 
-/* Extents that can be multiplied without overflow: rows altogether fit an extent, too. */
+/* Whether extents can be multiplied without overflow, and the number of all rows is in range,
+ * too. */
 static bool has_sane_extents(const struct ggml_tensor *tensor)
 {
     int64_t rows = 1;
@@ -39,7 +40,7 @@ static bool is_f32_matrix(const struct ggml_tensor *tensor)
            is_dense(tensor, tandem_type_row_bytes(TANDEM_TYPE_F32, tensor->ne[0]));
 }
 
-/* Matrices, as many as there are experts. */
+/* Whether it is one matrix, or one per expert. */
 static bool is_weights(const struct ggml_tensor *tensor)
 {
     if (tensor->type < 0 || tensor->type >= TANDEM_TYPE_NUMBERS || tensor->view_src != NULL ||
@@ -52,7 +53,7 @@ static bool is_weights(const struct ggml_tensor *tensor)
            is_dense(tensor, tandem_type_row_bytes(type, tensor->ne[0]));
 }
 
-/* Rows of numbers, often the beginnings of longer rows. */
+/* Whether it holds rows of ids, often the beginnings of longer rows. */
 static bool is_ids(const struct ggml_tensor *tensor)
 {
     return tensor->type == TANDEM_TYPE_I32 && tensor->nb[0] == sizeof(int32_t) &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Hosts reuse memory within a graph: operands are told apart by the node that wrote them last, and
+ * Hosts reuse memory within a graph: an operand is identified by the node that wrote it last, and
  * results that a later node of the run overwrites are not written to the host's memory. */
 #include "bridge/ggml/bridge_run.h"
 
@@ -11,11 +11,11 @@
 enum { WRITER_NONE = -1, WRITER_PART = -2 };
 enum { MOST_OPERANDS = TND_RUN_NODES * TND_NODE_OPERANDS, FEW_TOKENS = 8 };
 
-/* Tensors of ours for operands: those that read the same values share one, and so what is prepared
- * of it. */
+/* Our tensor for an operand. Operands with the same values share one, and with it what is prepared
+ * from it. */
 struct operand {
     struct tnd_node_values values;
-    int writer; /* node of the run; WRITER_NONE: it was there before */
+    int writer; /* index in the run; WRITER_NONE: written before the run */
     tandem_tensor *tensor;
 };
 struct builder {
@@ -33,7 +33,7 @@ static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes
     return (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
 }
 
-/* The last of `n` nodes that wrote to the bytes. */
+/* The last one of `n` nodes that wrote to the bytes. */
 static int find_writer(const struct tnd_node *nodes, int n, const void *data, size_t bytes)
 {
     for (int i = n - 1; i >= 0; i--) {
@@ -46,7 +46,7 @@ static int find_writer(const struct tnd_node *nodes, int n, const void *data, si
     return WRITER_NONE;
 }
 
-/* Whether a later node of the run overwrites all of the result. */
+/* Whether a later node of the run overwrites the whole result. */
 static bool is_overwritten(const struct tnd_bridge_run *run, int i)
 {
     const struct tnd_node_values *y = &run->nodes[i].y;
@@ -66,7 +66,7 @@ bool tnd_bridge_batch_takes(const struct tnd_bridge_batch *batch, const struct t
     const struct tnd_product *product = &node->product;
     if (batch->n == TND_RUN_NODES || find_writer(batch->nodes, batch->n, product->ids,
                                                  tnd_product_ids_bytes(product)) != WRITER_NONE) {
-        return false; /* numbers are copied before the run */
+        return false; /* ids are copied before the run */
     }
     for (int i = 0; i < TND_NODE_OPERANDS; i++) {
         const struct tnd_node_values *operand = &node->operands[i];
@@ -97,12 +97,12 @@ static tandem_tensor *borrow(const struct builder *builder, enum tandem_type typ
     union {
         const void *from;
         void *to;
-    } data = {values->data}; /* nobody writes to an operand, and results are the host's to write */
+    } data = {values->data}; /* operands are not written to; results are the host's to write */
     return tandem_tensor_borrow(builder->run->context, type, GGML_MAX_DIMS, values->ne, data.to,
                                 tnd_node_values_bytes(values));
 }
 
-/* An operand of node i, under other extents if the node that wrote it had others. */
+/* An operand of node i, reshaped if the node that wrote it had other extents. */
 static tandem_tensor *operand_of(struct builder *builder, int i, enum tandem_type type,
                                  const struct tnd_node_values *values)
 {
@@ -245,7 +245,7 @@ static bool build_node(struct builder *builder, int i, const struct tnd_bridge_b
     return builder->results[i] != NULL;
 }
 
-/* How many nodes of the run a node must wait for, one after the other. */
+/* Depth of each node: length of the longest chain of nodes in the run that it depends on. */
 static void find_depths(const struct tnd_bridge_run *run, int depths[TND_RUN_NODES])
 {
     for (int i = 0; i < run->n; i++) {
@@ -260,8 +260,8 @@ static void find_depths(const struct tnd_bridge_run *run, int depths[TND_RUN_NOD
     }
 }
 
-/* Nodes that do not wait for one another are built one behind the other: our scheduler runs such
- * neighbours together. The host's memory is written at the end, in the host's order. */
+/* Builds independent nodes in sequence, because our scheduler runs such neighbours concurrently.
+ * The host's memory is written at the end, in the host's order. */
 static bool build_nodes(struct builder *builder, const struct tnd_bridge_batch *batch,
                         void (*on_free)(struct ggml_backend_buffer *buffer))
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Small whole numbers, so that sums are exact in any order. */
+ * Uses small integers, so that sums are exact in any order. */
 #include "bridge/ggml/bridge_selftest.h"
 
 #include "bridge/ggml/bridge_host.h"
 #include "tandem/tensor.h"
 
 enum { N = 16, K = 64, M = 3, EXPERTS = 4, USED = 2 };
-static const int32_t IDS[USED * M] = {2, 0, 3, 2, 0, 3}; /* nobody uses 1 */
+static const int32_t IDS[USED * M] = {2, 0, 3, 2, 0, 3}; /* expert 1 is not used */
 
 struct parts {
     struct ggml_context *weights;
@@ -44,7 +44,7 @@ static void fill(struct ggml_tensor *tensor, int n, int factor)
     tnd_host.ggml_backend_tensor_set(tensor, values, 0, sizeof(float) * (size_t)n);
 }
 
-/* Row `row` of W, all experts counted through, against row `m` of X. */
+/* Row `row` of W, counted through all experts, times row `m` of X. */
 static float sum_of(int row, int m)
 {
     int sum = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * GNU's libgomp, and LLVM's libomp under the same names. A region of ours has the size of the
- * host's regions even where less threads are needed: libgomp ends threads that a region leaves out,
- * and the host would start them again. */
+ * Supports GNU's libgomp, and LLVM's libomp, which has the same function names. Our regions have
+ * the size of the host's even if fewer threads are needed: libgomp destroys threads that a region
+ * does not use, and the host would have to create them again. */
 #include "bridge/ggml/bridge_team.h"
 
 #include <dlfcn.h>
@@ -19,10 +19,10 @@ static number_fn thread_number;
 static number_fn team_size;
 static number_fn is_in_parallel;
 static atomic_int n_threads_host;
-static enum tnd_way way_now;           /* read and written by the one who computes */
+static enum tnd_way way_now;           /* used only by the thread that computes */
 static void (*set_levels)(int levels); /* both or none */
 static number_fn get_levels;
-static _Thread_local int levels_before = -1; /* of this thread's host; -1: they are as they were */
+static _Thread_local int levels_before = -1; /* of this thread before a change; -1: unchanged */
 
 struct region {
     int count;
@@ -36,8 +36,8 @@ static ggml_any_fn find(void *library, const char *name)
     return word.fn;
 }
 
-/* The CPU backend may be a library of its own, which needs OpenMP where the one that has loaded us
- * does not. */
+/* The library of the host's CPU backend, which may use OpenMP even if the library that has loaded
+ * the bridge does not. */
 static void *library_of_cpu(void)
 {
     struct ggml_object *cpu = tnd_host.ggml_backend_dev_by_type(GGML_DEVICE_CPU);
@@ -66,7 +66,7 @@ static void look_for_openmp(void)
     }
 }
 
-/* Work of each thread of the team; the one that opened the region is number 0. */
+/* Body of each thread of the team; the thread that opened the region is number 0. */
 static void take_part(void *data)
 {
     const struct region *region = data;
@@ -106,7 +106,8 @@ bool tnd_bridge_team_is_there(void)
     return parallel != NULL;
 }
 
-/* Regions of the host get one thread where no level of them may be active. */
+/* Allows the host's parallel regions more than one thread, or not: with no active level allowed,
+ * they get one. */
 static void let_host_be_parallel(bool is_parallel)
 {
     if (set_levels == NULL || is_parallel == (levels_before < 0)) {

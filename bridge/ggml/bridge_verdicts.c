@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * The rule and its exceptions. */
+ * The rule for products, and exceptions by measured times. */
 #include "bridge/ggml/bridge_verdicts.h"
 
 #include <math.h>
 
-/* By how many standard errors of their difference two times must differ, and by how much at least.
- * Unit: standard errors; share. Why: as for all that is measured (docs/tuning.md, Trust them); two
- * measurements of one thing differ by 2 %. Test: verdicts_leave_the_rule_for_what_is_clear. */
+/* Standard errors of their difference by which two times must differ, and the least difference.
+ * Unit: standard errors; share. Why: as for all measurements (docs/tuning.md, Trust them); repeated
+ * measurements differ by 2 %. Test: verdicts_leave_the_rule_for_what_is_clear. */
 static const double CLEAR_SIGMAS = 3;
 static const double CLEAR_SHARE = 0.02;
-/* More measuring hardly makes an error smaller: 1 % is that of a moment. Unit: share. Why: three of
- * both times' are 6 %. Test: verdicts_know_when_measuring_is_over. */
+/* Standard error below which more measuring is useless, since drift alone causes 1 %. Unit: share.
+ * Why: three such errors of both times are 6 %. Test: verdicts_know_when_measuring_is_over. */
 static const double SMALL_ERROR = 0.015;
 
 int tnd_verdicts_kind(bool has_experts, int64_t k)
@@ -40,8 +40,8 @@ bool tnd_times_are_settled(const struct tnd_bridge_times *times)
            is_settled(is_ours ? &times->ours : &times->plain, &times->loaded);
 }
 
-/* Packed kernels gain with more than one token, and with one token where weights take less memory
- * than the host reads; of plain floats both read the same, and we start threads besides. */
+/* Packed kernels are faster with several tokens, and with one token if packed weights take less
+ * memory than the host reads; plain floats take the same, and starting our threads costs extra. */
 static bool rule(enum tandem_type type, int class_of_tokens)
 {
     const bool is_float =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A hash table of weights by address, and the list of buffers whose end we are told of: the first
- * member of a buffer is the function that frees it, and ours stands in front of the host's. */
+ * A hash table of weights by address, and a list of watched buffers: a buffer's first member is the
+ * function that frees it, which we replace by one that calls the original. */
 #include "bridge/ggml/bridge_weights.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ enum { BUCKETS = 1024 };
 
 struct weight {
     struct weight *next;
-    struct tnd_product product; /* of W alone: the others mean nothing */
+    struct tnd_product product; /* only W is valid */
     struct ggml_backend_buffer *buffer;
     tandem_context *context;
     tandem_tensor *tensor;
@@ -24,12 +24,13 @@ struct weight {
 struct watched {
     struct watched *next;
     struct ggml_backend_buffer *buffer;
-    void (*free_buffer)(struct ggml_backend_buffer *buffer); /* the host's; may be NULL */
+    void (*free_buffer)(struct ggml_backend_buffer *buffer); /* the host's function; may be NULL */
 };
 static struct weight *weights[BUCKETS];
 static struct watched *all_watched;
-static bool is_refused[TANDEM_TYPE_NUMBERS]; /* no memory to pack, or never packed: loading goes on
-                                                without, until a buffer is freed */
+static bool is_refused[TANDEM_TYPE_NUMBERS]; /* not enough memory to pack, or never packed: loading
+                                              * continues without packing, until a buffer is
+                                              * freed */
 
 static struct weight **bucket_of(const void *w)
 {
@@ -113,8 +114,8 @@ tandem_tensor *tnd_weights_get(const struct tnd_product *product,
     return weight->tensor;
 }
 
-/* Whether all of it is of one read-only, shared mapping of a file: what is dropped there is still
- * in the file. */
+/* Whether all of it is in one read-only, shared mapping of a file, so that dropped pages can be
+ * read again. */
 static bool is_mapped(uintptr_t begin, uintptr_t end)
 {
     char line[256];
@@ -164,7 +165,7 @@ static size_t prepared_bytes(const tandem_runtime *runtime)
     return tandem_runtime_describe(runtime, &info) == TANDEM_OK ? info.prepared_bytes : 0;
 }
 
-/* True: it was computed. */
+/* Returns whether it was computed. */
 static bool compute_zeros(tandem_runtime *runtime, tandem_tensor *w, int64_t k, int64_t m)
 {
     struct tandem_context_options options = TANDEM_CONTEXT_OPTIONS_INIT;
@@ -193,7 +194,7 @@ void tnd_weights_pack(tandem_runtime *runtime, const struct tnd_product *product
                       struct ggml_backend_buffer *buffer,
                       void (*on_free)(struct ggml_backend_buffer *buffer))
 {
-    enum { PROMPT = 16 }; /* tokens, where one token is served without packing */
+    enum { PROMPT = 16 }; /* tokens, if one token needs no packing */
     tandem_tensor *w = is_refused[product->type] ? NULL : tnd_weights_get(product, buffer, on_free);
     size_t before = prepared_bytes(runtime);
     bool is_done = w != NULL && compute_zeros(runtime, w, product->k, 1);

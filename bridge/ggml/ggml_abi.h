@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What the bridge knows of ggml's structures, written from ggml.h, ggml-backend.h and
+ * The parts of ggml's structures that the bridge uses, written from ggml.h, ggml-backend.h and
  * ggml-backend-impl.h as published with ggml 0.21 (API version 2) and 0.26 (API version 3). Tables
  * of functions are arrays of words here, because their length differs between releases:
- * bridge_layout.c finds out which one the host has. */
+ * bridge_layout.c determines the host's. */
 #ifndef TND_GGML_ABI_H
 #define TND_GGML_ABI_H
 
@@ -15,8 +15,7 @@ enum {
     GGML_MAX_SRC = 10,
     GGML_OP_PARAM_WORDS = 16,
     GGML_MAX_NAME = 64,
-    GGML_OBJECT_BYTES =
-        32 /* in front of each tensor of a context, part of ggml_tensor_overhead() */
+    GGML_OBJECT_BYTES = 32 /* before each tensor in a context; part of ggml_tensor_overhead() */
 };
 enum { GGML_STATUS_ALLOC_FAILED = -2, GGML_STATUS_FAILED = -1, GGML_STATUS_SUCCESS = 0 };
 enum { GGML_LOG_DEBUG = 1, GGML_LOG_INFO = 2, GGML_LOG_WARN = 3, GGML_LOG_ERROR = 4 };
@@ -28,7 +27,7 @@ struct ggml_context;
 struct ggml_cgraph;
 struct ggml_backend_buffer;
 
-/* ggml.h, the same from 0.9.0 to 0.26.0; ggml_tensor_overhead() tells its size. */
+/* ggml.h, unchanged from 0.9.0 to 0.26.0; ggml_tensor_overhead() confirms its size. */
 struct ggml_tensor {
     int32_t type;
     struct ggml_backend_buffer *buffer;
@@ -58,7 +57,7 @@ union ggml_word {
     ggml_any_fn fn;
     void *p;
 };
-enum { GGML_WORDS = 40 /* more than any of the structures has */ };
+enum { GGML_WORDS = 40 /* larger than any of the structures */ };
 /* ggml_backend, _device, _buffer_type: a table of functions, then a few addresses. */
 struct ggml_object {
     union ggml_word word[GGML_WORDS];
@@ -74,7 +73,7 @@ struct ggml_backend_reg {
     void *context;
 };
 
-/* The beginning of ggml_backend_dev_props; the host's CPU fills in the rest. */
+/* The first members of ggml_backend_dev_props; the host's CPU fills in the rest. */
 struct ggml_dev_props {
     const char *name;
     const char *description;
@@ -82,7 +81,7 @@ struct ggml_dev_props {
     size_t memory_total;
     int32_t type;
 };
-/* Room for the whole of it, in whatever release. */
+/* Enough memory for the whole structure in any release. */
 union ggml_dev_props_room {
     struct ggml_dev_props props;
     char bytes[512];
@@ -103,17 +102,17 @@ enum {
     DEVICE_REG = 15
 };
 /* ggml_backend: `guid` is word 0. graph_compute moved by two words when set_tensor_2d_async and
- * get_tensor_2d_async came in between (0.10); `device` follows the table. */
+ * get_tensor_2d_async were inserted (0.10); `device` follows the table. */
 enum { BACKEND_GUID = 0, BACKEND_GET_NAME = 1, BACKEND_FREE = 2 };
 enum { BACKEND_COMPUTE_OLD = 11, BACKEND_DEVICE_OLD = 15 };
 enum { BACKEND_COMPUTE = 13, BACKEND_DEVICE = 17 };
-/* ggml_backend_buffer_type: version 3 has alloc_buffer_n behind alloc_buffer and get_alloc_size_n
- * behind get_alloc_size. */
+/* ggml_backend_buffer_type: version 3 has alloc_buffer_n after alloc_buffer, and get_alloc_size_n
+ * after get_alloc_size. */
 enum { BUFT_GET_NAME = 0, BUFT_ALLOC_BUFFER = 1 };
 enum { BUFT_GET_ALIGNMENT_2 = 2, BUFT_IS_HOST_2 = 5, BUFT_DEVICE_2 = 6 };
 enum { BUFT_GET_ALIGNMENT_3 = 3, BUFT_IS_HOST_3 = 7, BUFT_DEVICE_3 = 8 };
 
-/* ggml_backend_buffer: its first members in all releases; bridge_layout.c asks for two of them. */
+/* ggml_backend_buffer: its first members in all releases; bridge_layout.c checks two of them. */
 struct ggml_backend_buffer {
     void (*free_buffer)(struct ggml_backend_buffer *buffer);
     void *(*get_base)(struct ggml_backend_buffer *buffer);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Decoders for the matrix instructions of gemm_i8mm.c, which take 8 values of two rows: of the
- * codes of two steps rows 0 and 1 come first, then rows 2 and 3. Scales stay lane by lane. */
+ * Decoders for the matrix instructions of gemm_i8mm.c, which take 8 values of two rows: of each two
+ * steps, the codes of rows 0 and 1 come first, then those of rows 2 and 3. Scales stay one per
+ * lane. */
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 #include "backends/cpu/arm/decode_lanes128.h"
 

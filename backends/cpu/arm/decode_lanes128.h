@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What decode_lanes.h asks for with 4 rows at once (NEON). */
+ * The operations that decode_lanes.h needs, for 4 rows at once (NEON). */
 #include <arm_neon.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@ typedef uint32x4_t vec;
 typedef float32x4_t vecf;
 #define LANES 4
 
-/* Row by row the halves of 16 bytes: rows 0 and 1 in out[0] (bytes 0..7) and out[2] (8..15), rows 2
- * and 3 in out[1] and out[3]. */
+/* Splits 16 bytes of each row into halves: rows 0 and 1 in out[0] (bytes 0..7) and out[2] (8..15),
+ * rows 2 and 3 in out[1] and out[3]. */
 TND_INLINE void zip_rows(const uint8_t *p, size_t stride, vec out[4])
 {
     uint64x2_t r0 = vreinterpretq_u64_u8(vld1q_u8(p));

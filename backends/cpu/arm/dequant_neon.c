@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rows of weights to floats (NEON), with the bits of the plain codecs in ggml-like: the same
- * products and sums in the same order, nothing fused. Layouts: ggml-like/quant.h. */
+ * Dequantises rows of weights to floats (NEON), bit-identical to the plain codecs in ggml-like: the
+ * same products and sums in the same order, nothing fused. Layouts: ggml-like/quant.h. */
 #if defined(__aarch64__)
 #include <arm_neon.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static inline void put_4_min(float *dst, int16x4_t q, float scale, float min)
     vst1q_f32(dst, vaddq_f32(product, vdupq_n_f32(min)));
 }
 
-/* 16 values scale * (q - offset). */
+/* Stores 16 values scale * (q - offset). */
 static inline void put_16(float *dst, uint8x16_t q, const uint8_t offset, float scale)
 {
     int8x16_t value = vreinterpretq_s8_u8(vsubq_u8(q, vdupq_n_u8(offset)));
@@ -43,7 +43,7 @@ static inline void put_16(float *dst, uint8x16_t q, const uint8_t offset, float 
     put_4(dst + 12, vget_high_s16(high), scale);
 }
 
-/* 16 values scale * q + min. */
+/* Stores 16 values scale * q + min. */
 static inline void put_16_min(float *dst, uint8x16_t q, float scale, float min)
 {
     int16x8_t low = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(q)));
@@ -88,7 +88,7 @@ static inline struct codes nibbles(const uint8_t *qs)
     return (struct codes){vandq_u8(q, vdupq_n_u8(15)), vshrq_n_u8(q, 4)};
 }
 
-/* Bit i of 2 bytes as 16 in byte i. */
+/* Expands bit i of 2 bytes to the value 16 in byte i. */
 static inline uint8x16_t fifth_bits_16(const uint8_t *qh)
 {
     const uint8x8_t bit = vcreate_u8(0x8040201008040201u);
@@ -111,7 +111,7 @@ static void dequantize_Q4_0(const void *src, float *dst, int64_t n)
     }
 }
 
-/* Numbers of a book for nibbles as in Q4_0. */
+/* Looks up nibbles, stored as in Q4_0, in a codebook. */
 static inline void put_book(float *dst, const uint8_t *qs, const int8_t *book, float d)
 {
     const uint8x16_t table = vld1q_u8((const uint8_t *)book);
@@ -279,7 +279,7 @@ static void dequantize_Q6_K(const void *src, float *dst, int64_t n)
     }
 }
 
-/* ---- points of grids ---- */
+/* ---- grid points ---- */
 
 static inline void put_grid(tnd_grid_decode_fn *decode, size_t bytes, int group, float unit,
                             const void *src, float *dst, int64_t n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Products of bytes with the dot instruction of ARMv8.2 (4 products a lane), for rows_neon.h. Both
- * of its operands are signed, as codes of 8 bits are made. */
+ * Products of bytes with the dot-product instruction of ARMv8.2 (4 products per lane), for
+ * rows_neon.h. Both operands are signed, so 8-bit codes are made signed, too. */
 #include "backends/cpu/arm/rows_neon.h"
 
 #define CORRECTED(bits) ((bits) < 8)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * How i8mm sees the products of gemm_lanes128.h and packed_lanes128.h: its matrix instruction
- * multiplies 8 unsigned bytes of 2 rows and 8 signed bytes of 2 tokens. So a vector is {row 0 token
- * a, row 0 token b, row 1 token a, row 1 token b}; codes come from decode_i8mm.c. */
+ * Vector layout of i8mm for gemm_lanes128.h and packed_lanes128.h: the matrix instruction
+ * multiplies 8 unsigned bytes of 2 rows by 8 signed bytes of 2 tokens, so a vector is {row 0 token
+ * a, row 0 token b, row 1 token a, row 1 token b}. Codes come from decode_i8mm.c. */
 #include <arm_neon.h>
 
 #include "backends/cpu/kernels/kernels.h"
 
 #define CORRECTED(bits) true
 
-enum { SET = 2 }; /* tokens that are multiplied together, and vectors that 4 rows of them fill */
+enum { SET = 2 }; /* tokens that are multiplied together; vectors for 4 rows of them */
 
-/* 16 activations of each token: the first 8 of both, the other 8 of both. */
+/* 16 activations of each token: first 8 of both tokens, then the other 8 of both. */
 TND_INLINE void load_x(const int8_t *a, const int8_t *b, int8x16_t x[SET])
 {
     int64x2_t x0 = vreinterpretq_s64_s8(vld1q_s8(a));
@@ -19,7 +19,7 @@ TND_INLINE void load_x(const int8_t *a, const int8_t *b, int8x16_t x[SET])
     x[1] = vreinterpretq_s8_s64(vzip2q_s64(x0, x1));
 }
 
-/* A number of each token, for all rows. */
+/* A number per token, for all rows. */
 TND_INLINE int32x4_t spread_x(int32_t a, int32_t b)
 {
     return vzip1q_s32(vdupq_n_s32(a), vdupq_n_s32(b));
@@ -30,14 +30,14 @@ TND_INLINE float32x4_t spread_x_f(float a, float b)
     return vzip1q_f32(vdupq_n_f32(a), vdupq_n_f32(b));
 }
 
-/* A number of each row, for all tokens. */
+/* A number per row, for all tokens. */
 TND_INLINE void spread_rows(float32x4_t rows, float32x4_t out[SET])
 {
     out[0] = vzip1q_f32(rows, rows);
     out[1] = vzip2q_f32(rows, rows);
 }
 
-/* 4 rows of the result; b is a where the set is not full. */
+/* 4 rows of the result; b equals a if the set has one token only. */
 TND_INLINE void load_y(const float *a, const float *b, float32x4_t y[SET])
 {
     float32x4_t y0 = vld1q_f32(a);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Products of bytes with the first instructions of NEON, for rows_neon.h: 16-bit sums, as many of
- * which are added as cannot overflow. */
+ * Products of bytes with baseline NEON instructions, for rows_neon.h: 16-bit sums, of which as many
+ * are added as cannot overflow. */
 #include "backends/cpu/arm/rows_neon.h"
 
 #define CORRECTED(bits) ((bits) < 8)
-/* Steps of 4 values whose 16-bit sums may be added, and then two of them: steps * 2 * 127 *
- * (2^bits - 1) < 2^15; 8 bits are made signed. */
+/* Steps of 4 values whose 16-bit sums can be added, and then pairs of these: steps * 2 * 127 *
+ * (2^bits - 1) < 2^15; codes of 8 bits are made signed. */
 #define SPAN(bits)      ((bits) <= 5 ? 4 : (bits) == 6 ? 2 : 1)
 
-/* 4 activations, once for each row. */
+/* 4 activations, repeated for each row. */
 TND_INLINE int8x16_t broadcast_4(int8x16_t x, const int step)
 {
     int32x4_t v = vreinterpretq_s32_s8(x);

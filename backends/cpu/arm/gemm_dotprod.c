@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Integer kernels for ARM CPUs with the dot product of bytes. */
+ * Integer kernels for ARM CPUs with dot products of bytes (dotprod). */
 #if defined(__ARM_FEATURE_DOTPROD)
 #include "backends/cpu/arm/dot_dotprod.h"
 

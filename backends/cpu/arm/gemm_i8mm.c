@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Integer kernels for ARM CPUs with the matrix product of bytes. */
+ * Integer kernels for ARM CPUs with matrix products of bytes (i8mm). */
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 #include "backends/cpu/arm/dot_i8mm.h"
 

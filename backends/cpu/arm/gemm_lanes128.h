@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Integer products of PANELS_Q panels of 4 rows and up to TOKENS_Q (2 or 4) tokens, taken by sets
- * of SET tokens. Comes after dot_<isa>.h, which brings dot() and the order of rows and tokens in a
+ * Integer products of PANELS_Q panels of 4 rows and up to TOKENS_Q (2 or 4) tokens, in sets of SET
+ * tokens. Include it after dot_<isa>.h, which defines dot() and the order of rows and tokens in a
  * vector. The order of floating-point operations is that of gemm_avx2.c. */
 
 enum { LANES = 4, SETS = TOKENS_Q / SET, STEP = 4 * LANES };
 
-/* The second token of a set; the first again where there is none. */
+/* The second token of a set; the first one again if there is none. */
 #define SECOND(set, n_tokens)                                                                      \
     (SET * (set) + SET - 1 < (n_tokens) ? SET * (set) + SET - 1 : SET * (set))
 
-/* One group of 16 or 32 values: the g-th of a block. */
+/* Adds one group of 16 or 32 values, the g-th of a block. */
 TND_INLINE void gemm_group(const struct tnd_tile_q *tile, const uint8_t *w, const float *scales,
                            const float *mins, const struct tnd_x_block *x, const int g,
                            const int form, const int bits, const int n_tokens,

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Integer and float kernels for every 64-bit ARM CPU (NEON), and the quantisation of
- * activations. */
+ * Integer and float kernels for every 64-bit ARM CPU (NEON), and quantisation of activations. */
 #if defined(__aarch64__)
 #include "backends/cpu/arm/dot_neon.h"
 
 #define PANELS_Q 2
-#define TOKENS_Q 2 /* with more the 16-bit sums leave the registers */
+#define TOKENS_Q 2 /* with more, the 16-bit sums would spill */
 enum { PANELS_F = 4, TOKENS_F = 4 };
 
 #include "backends/cpu/arm/gemm_lanes128.h"
@@ -89,10 +88,9 @@ static void gemm_f(const struct tnd_tile_f *tile)
     }
 }
 
-/* ---- activations to bytes: as quantize_x of gemm_scalar.c ---- */
+/* ---- activations to bytes, as quantize_x of gemm_scalar.c ---- */
 
-/* The largest magnitude is found on the bits, where not-a-number is above infinity and infinity
- * above all numbers. */
+/* The largest magnitude, compared as bits: NaN is above infinity, infinity above all numbers. */
 static float top_magnitude(const float32x4_t x[8])
 {
     uint32x4_t top = vdupq_n_u32(0);

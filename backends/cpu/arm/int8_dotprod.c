@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Products of 8-bit integers by SDOT. */
+ * Products of 8-bit integers with SDOT. */
 #if defined(__ARM_FEATURE_DOTPROD)
 #include <arm_neon.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Products of 8-bit integers for ARM CPUs with dot products of bytes: a tile is 4 rows by a panel.
- * A file that includes it has <arm_neon.h> and defines DOT(sum, w, x), for bytes of x that count
- * from 0, or, where the instruction takes signed ones alone, DOT_IS_SIGNED: 128 is taken off x, and
- * added for all of w. */
+ * The including file has <arm_neon.h> and defines DOT(sum, w, x), for unsigned bytes of x, or, if
+ * the instruction takes only signed ones, DOT_IS_SIGNED: then 128 is subtracted from x, and added
+ * back as 128 times the sum of w. */
 #include "backends/cpu/kernels/int8_lanes.h"
 
 enum { ROWS = 4, VECTORS = 4 }; /* vectors of 4 filters */
@@ -18,7 +18,7 @@ TND_INLINE void multiply_rows(const struct tnd_int8_tile *tile, const int rows, 
                               int32_t *sums)
 {
     int32x4_t sum[ROWS][VECTORS];
-    int32x4_t all[VECTORS]; /* of w, where 128 was taken off x */
+    int32x4_t all[VECTORS]; /* sums of w, if 128 was subtracted from x */
     TND_UNROLL
     for (int v = 0; v < VECTORS; v++) {
         all[v] = vdupq_n_s32(0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Products of 8-bit integers by USDOT, whose first bytes count from 0. */
+ * Products of 8-bit integers with USDOT, whose first operand is unsigned. */
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 #include <arm_neon.h>
 

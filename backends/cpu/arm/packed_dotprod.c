@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Products of packed weights by ARM's dot product of bytes. */
+ * Products of packed weights with ARM's dot product of bytes. */
 #if defined(__ARM_FEATURE_DOTPROD)
 #include "backends/cpu/arm/dot_dotprod.h"
 

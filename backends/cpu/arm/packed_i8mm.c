@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Products of packed weights by ARM's matrix product of bytes. */
+ * Products of packed weights with ARM's matrix product of bytes. */
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 #include "backends/cpu/arm/dot_i8mm.h"
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Products of packed weights (packed.h) with vectors of 4 rows: a panel is four of them side by
- * side, called quads. Codes are unpacked in registers and used for all tokens, by sets of SET
- * tokens. Comes after dot_<isa>.h; the order of sums is that of gemm_lanes128.h: the same bits. */
+ * side, called quads. Codes are unpacked in registers and used for all tokens, in sets of SET
+ * tokens. Include it after dot_<isa>.h; sums have the order of gemm_lanes128.h and so the same
+ * bits. */
 #include <string.h>
 
 #include "backends/cpu/kernels/kernels.h"
 
 enum { QUADS = 4, QUAD = 16, STEP = QUADS * QUAD, PANEL_LANES = TND_PANEL_ROWS };
 
-/* ---- codes: p is where the wanted quad is in the first vector ---- */
+/* ---- codes; p points to the quad's part of the first vector ---- */
 
 TND_INLINE void unpack_nibbles(const uint8_t *p, uint8x16_t w[4])
 {
@@ -30,7 +31,7 @@ TND_INLINE void unpack_pairs(const uint8_t *p, uint8x16_t w[4])
     w[3] = vshrq_n_u8(packed, 6);
 }
 
-/* `bits` points to the words of the steps, at the quad's 16 bits. */
+/* Adds the top bits. `bits` points to the words of the steps, at the quad's 16 bits. */
 TND_INLINE void add_top_bits(const uint8_t *bits, const uint8_t value, uint8x16_t w[4])
 {
     const uint8x16_t select = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201u));
@@ -41,7 +42,7 @@ TND_INLINE void add_top_bits(const uint8_t *bits, const uint8_t value, uint8x16_
     }
 }
 
-/* The high 2 bits of codes of 6. */
+/* Adds the high 2 bits of 6-bit codes. */
 TND_INLINE void add_upper_pairs(const uint8_t *p, uint8x16_t w[4])
 {
     uint8x16_t upper[4];
@@ -91,7 +92,7 @@ TND_INLINE float32x4_t signed_floats_4(uint16x4_t v)
     return vcvtq_f32_s32(vmovl_s16(value));
 }
 
-/* Scale and min of group `g` of 16 or 32 values in block `b` of a unit. */
+/* Scale and minimum of group `g` of 16 or 32 values in block `b` of a unit. */
 TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const int quad, int b,
                             const int g, float32x4_t *scale, float32x4_t *min)
 {
@@ -128,14 +129,14 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const
 
 /* ---- products ---- */
 
-/* What one set of tokens has of a panel meanwhile. In memory where there are several sets: the
- * codes of four steps fill half of the registers, so sets are met one after the other. */
+/* Intermediate result of one set of tokens for a panel. In memory if there are several sets: the
+ * codes of four steps fill half of the registers, so sets are processed one after the other. */
 struct result {
     int32x4_t sum[QUADS][SET];
     float32x4_t y[QUADS][SET];
 };
 
-/* The end of a group: y += scale * sum * x_scale, and for affine types y += min * x_sum. */
+/* Ends a group: y += scale * sum * x_scale, and for affine types y += min * x_sum. */
 TND_INLINE void add_group(struct result *r, int32x4_t sum[QUADS][SET],
                           const float32x4_t scale[QUADS], const float32x4_t min[QUADS],
                           const struct tnd_x_block *a, const struct tnd_x_block *b, const int g,
@@ -161,7 +162,7 @@ TND_INLINE void add_group(struct result *r, int32x4_t sum[QUADS][SET],
     }
 }
 
-/* 32 values of all rows and all tokens. */
+/* Multiplies 32 values of all rows by all tokens. */
 TND_INLINE void multiply_block(const uint8_t *unit, const struct shape shape, int block,
                                const struct tnd_x_block *x, size_t x_blocks, const int n_tokens,
                                struct result *results)
@@ -246,7 +247,7 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
     }
 }
 
-/* ---- one function a type ---- */
+/* ---- one function per type ---- */
 
 TND_QUANT_KERNELS(PACKED_ONE_OR_MANY)
 

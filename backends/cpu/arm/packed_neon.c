@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Products of packed weights by the first instructions of NEON. */
+ * Products of packed weights with baseline NEON instructions. */
 #if defined(__aarch64__)
 #include "backends/cpu/arm/dot_neon.h"
 

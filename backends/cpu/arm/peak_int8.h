@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The loop of ARM's int8 peaks. The file that includes it says what 16 bytes of W are (PEAK_W,
- * PEAK_SET), their product with 16 of X (PEAK_DOT) and its multiply-adds (PEAK_MADDS). */
+ * The loop of ARM's int8 peaks. The including file defines 16 bytes of W (PEAK_W, PEAK_SET), their
+ * product with 16 of X (PEAK_DOT) and its number of multiply-adds (PEAK_MADDS). */
 #include <arm_neon.h>
 
 #include "backends/cpu/kernels/peak.h"
@@ -14,7 +14,7 @@ static double int8_peak(int64_t rounds)
     const int8x16_t x = vdupq_n_s8(5);
     TND_PEAK_UNROLL
     for (int i = 0; i < CHAINS; i++) {
-        sum[i] = vdupq_n_s32(i); /* equal chains would be merged */
+        sum[i] = vdupq_n_s32(i); /* different values: equal chains would be merged */
     }
     for (int64_t r = 0; r < rounds; r++) {
         TND_PEAK_UNROLL

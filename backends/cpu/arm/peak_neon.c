@@ -14,7 +14,7 @@ static double fma_peak(int64_t rounds)
     const float32x4_t term = vdupq_n_f32(0.001f);
     TND_PEAK_UNROLL
     for (int i = 0; i < CHAINS; i++) {
-        sum[i] = vdupq_n_f32((float)i); /* equal chains would be merged */
+        sum[i] = vdupq_n_f32((float)i); /* different values: equal chains would be merged */
     }
     for (int64_t r = 0; r < rounds; r++) {
         TND_PEAK_UNROLL
@@ -32,7 +32,7 @@ static double fma_peak(int64_t rounds)
     return (double)rounds * CHAINS * 4 * 2;
 }
 
-/* Bytes to words, and these to doublewords, as the kernels do with 4 bits. */
+/* Bytes to 16-bit, then 32-bit sums, as the kernels do with 4 bits. */
 static double int8_peak(int64_t rounds)
 {
     int32x4_t sum[CHAINS / 4];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * How NEON and dotprod see the products of gemm_lanes128.h and packed_lanes128.h: a vector is 4
- * rows of one token. See dot_i8mm.h for the other order. */
+ * Vector layout of NEON and dotprod for gemm_lanes128.h and packed_lanes128.h: a vector is 4 rows
+ * of one token. See dot_i8mm.h for the other layout. */
 #include <arm_neon.h>
 
 #include "backends/cpu/kernels/kernels.h"
 
-enum { SET = 1 }; /* tokens that are multiplied together, and vectors that 4 rows of them fill */
+enum { SET = 1 }; /* tokens that are multiplied together; vectors for 4 rows of them */
 
 /* 16 activations of a token. */
 TND_INLINE void load_x(const int8_t *a, const int8_t *b, int8x16_t x[SET])
@@ -14,7 +14,7 @@ TND_INLINE void load_x(const int8_t *a, const int8_t *b, int8x16_t x[SET])
     x[0] = vld1q_s8(a);
 }
 
-/* A number of each token, for all rows. */
+/* A number per token, for all rows. */
 TND_INLINE int32x4_t spread_x(int32_t a, int32_t b)
 {
     (void)b;
@@ -27,13 +27,13 @@ TND_INLINE float32x4_t spread_x_f(float a, float b)
     return vdupq_n_f32(a);
 }
 
-/* A number of each row, for all tokens. */
+/* A number per row, for all tokens. */
 TND_INLINE void spread_rows(float32x4_t rows, float32x4_t out[SET])
 {
     out[0] = rows;
 }
 
-/* 4 rows of the result; b is a where the set is not full. */
+/* 4 rows of the result; b equals a if the set has one token only. */
 TND_INLINE void load_y(const float *a, const float *b, float32x4_t y[SET])
 {
     (void)b;
@@ -46,7 +46,7 @@ TND_INLINE void store_y(float *a, float *b, const float32x4_t y[SET])
     vst1q_f32(a, y[0]);
 }
 
-/* For instructions that multiply signed bytes: codes of 8 bits without their offset of 128. */
+/* For instructions that multiply signed bytes: subtracts 128 from 8-bit codes. */
 TND_INLINE int8x16_t signed_codes(uint8x16_t codes, const int bits)
 {
     return vreinterpretq_s8_u8(bits < 8 ? codes : veorq_u8(codes, vdupq_n_u8(0x80)));

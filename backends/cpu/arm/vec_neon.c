@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Row kernels for every 64-bit ARM CPU (NEON): the operations of 4 lanes; the kernels are in
+ * Row kernels for every 64-bit ARM CPU (NEON): defines operations on 4 lanes; the kernels are in
  * vec_lanes.h. */
 #define TND_VEC_FUSED
 #include "backends/cpu/kernels/kernels.h"
@@ -29,7 +29,7 @@ static inline vec v_load(const float *a)
     return vld1q_f32(a);
 }
 
-/* Lanes from `n` on are 0 and their memory is not touched. */
+/* Lanes from `n` on are 0, and their memory is not read. */
 static inline vec v_load_part(const float *a, int n)
 {
     float part[LANES] = {0};
@@ -60,7 +60,7 @@ static inline void v_store_part(float *y, int n, vec x)
     }
 }
 
-/* The first `n` lanes of x, the others of `other`. */
+/* The first `n` lanes of x, the other lanes of `other`. */
 static inline vec v_keep(vec x, int n, vec other)
 {
     return n >= LANES ? x : vbslq_f32(v_first(n), x, other);
@@ -91,7 +91,7 @@ static inline vec v_sqrt(vec a)
     return vsqrtq_f32(a);
 }
 
-/* Gives b where one of them is NaN, as vec_lanes.h expects. */
+/* Returns b if one of them is NaN, as vec_lanes.h expects. */
 static inline vec v_max(vec a, vec b)
 {
     return vbslq_f32(vcgtq_f32(a, b), a, b);
@@ -143,7 +143,7 @@ static inline vec v_load_i8(const void *a)
     return vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide)));
 }
 
-/* Four bits of each byte, from bit `shift` on, less 8. */
+/* Four bits of each byte, from bit `shift` on, minus 8. */
 static inline vec v_load_q4(const void *a, int shift)
 {
     uint32_t bytes;
@@ -196,7 +196,7 @@ static inline vec v_between(vec x, int32_t order, const int32_t *first, const in
 
 #include "backends/cpu/kernels/vec_lanes.h"
 
-enum { PANEL_VECTORS = 3, PANEL_TILE = 8 }; /* 24 sums, 3 vectors, 1 broadcast of 32 registers */
+enum { PANEL_VECTORS = 3, PANEL_TILE = 8 }; /* of 32 registers: 24 sums, 3 vectors, 1 broadcast */
 #include "backends/cpu/kernels/attention_lanes.h"
 
 enum {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions and products of 8-bit integers: what windows see is brought together, as rows of
- * bytes that count from 0, for a block of places at a time; then tiles of rows by panels of
- * filters. Rows of a product are read where they lie. */
+ * Convolutions and products of 8-bit integers: for a block of positions at a time, the values under
+ * each window are gathered as rows of unsigned bytes; then tiles of rows are multiplied by panels
+ * of filters. Rows of a product are read in place. */
 #include <string.h>
 
 #include "backends/cpu/convolution/cpu_int8_tiles.h"
 #include "backends/cpu/ops/cpu_ops.h"
 #include "base/tnd_assert.h"
 
-/* Places whose rows are brought together: with 4,608 values they fit into L2. */
+/* Positions whose rows are gathered at a time: with 4,608 values each they fit into L2. */
 enum { BLOCK_ROWS = 64, MOST_PIECES = 1024 };
 
 struct run {
@@ -17,21 +17,21 @@ struct run {
     const struct tnd_conv_int8 *conv;
     const struct tnd_int8_filter *filters;
     const uint8_t *x;
-    int32_t zero_x; /* of bytes that count from 0 */
-    uint8_t flip;   /* what makes them so */
-    int64_t k, row; /* values of a sum; bytes of a row that was brought together */
+    int32_t zero_x; /* for unsigned bytes */
+    uint8_t flip;   /* XOR that makes bytes unsigned */
+    int64_t k, row; /* values per sum; bytes per gathered row */
     int64_t places, group_channels, group_filters, group_panels;
     int64_t block_rows;
-    uint8_t *rows; /* in the worker's memory: block_rows, as many as tiles have */
-    struct tnd_int8_parameters parameters; /* there, too, by padded filter */
-    bool in_place;                         /* rows of x are read where they lie */
-    /* What a window sees that lies inside: pieces of bytes, from its first place on. Taps side by
-     * side are one; 0: there are too many pieces. */
+    uint8_t *rows; /* in the worker's scratch memory: block_rows, as many as tiles need */
+    struct tnd_int8_parameters parameters; /* also there, by padded filter */
+    bool in_place;                         /* rows of x are read in place */
+    /* Runs of bytes under a window that lies inside x, relative to its first position. Adjacent
+     * taps are merged; 0: there are too many runs. */
     int64_t n_pieces, piece;
     int64_t pieces[MOST_PIECES];
 };
 
-/* (of depthwise windows: a place of padding) */
+/* (of depthwise windows: one position in the padding) */
 static int64_t row_bytes(const struct tnd_conv_int8 *conv)
 {
     return tnd_int8_up(
@@ -72,7 +72,7 @@ static void find_pieces(struct run *run)
     }
 }
 
-/* A place of the result: where its window begins. */
+/* An output position, with the start of its window. */
 struct place {
     int64_t image;
     int64_t start[TND_INT8_WINDOW];
@@ -101,8 +101,8 @@ static void next_place(const struct tnd_conv_int8 *conv, struct place *place)
     place->image++;
 }
 
-/* Where the values under a window begin; NULL: a part of it lies in the padding, or pieces were not
- * found. */
+/* Address of the values under a window; NULL: part of it is in the padding, or there are too many
+ * runs. */
 static const uint8_t *whole_window(const struct run *run, const struct place *place)
 {
     const struct tnd_conv_int8 *conv = run->conv;
@@ -117,7 +117,7 @@ static const uint8_t *whole_window(const struct run *run, const struct place *pl
     return run->n_pieces > 0 ? run->x + at * conv->channels : NULL;
 }
 
-/* The place of x that a place sees at a tap; -1: in the padding. */
+/* Index of the position of x that a window sees at a tap; -1: in the padding. */
 static int64_t seen(const struct tnd_conv_int8 *conv, const struct place *place, const int64_t *tap)
 {
     int64_t at = place->image;
@@ -131,7 +131,7 @@ static int64_t seen(const struct tnd_conv_int8 *conv, const struct place *place,
     return at;
 }
 
-/* What a place at an edge sees of a group, tap by tap. */
+/* Gathers what a window at an edge sees of a group, tap by tap. */
 static void bring_edge(const struct run *run, const struct place *place, int64_t first_channel,
                        uint8_t *to)
 {
@@ -151,7 +151,7 @@ static void bring_edge(const struct run *run, const struct place *place, int64_t
     }
 }
 
-/* (For few bytes a call would take longer; the two parts may overlap.) */
+/* Inline, because for few bytes a call takes longer. The two halves may overlap. */
 static inline void copy_piece(uint8_t *to, const uint8_t *from, int64_t n)
 {
     if (n >= 16) {
@@ -169,7 +169,7 @@ static inline void copy_piece(uint8_t *to, const uint8_t *from, int64_t n)
     }
 }
 
-/* What fills up a row: 0. The values may be written behind it. */
+/* Pads a row with zeros. May write past its end. */
 static inline void fill_up(const struct run *run, uint8_t *row)
 {
     if (run->row - run->k < 4) {
@@ -200,7 +200,7 @@ static void bring_rows(const struct run *run, int64_t first, int64_t n, int64_t 
 
 /* ---- tiles ---- */
 
-/* Parameters of all filters, once for each worker. */
+/* Reads the parameters of all filters, once per worker. */
 static void read_parameters(struct run *run)
 {
     const int64_t n = tnd_int8_padded_filters(run->conv);
@@ -224,7 +224,7 @@ static void *result_at(const struct run *run, int64_t place, int64_t filter)
     return (char *)run->node->data + (place * run->conv->filters + filter) * bytes;
 }
 
-/* Some places of a group, from panel `begin` to `end` - 1 of it. */
+/* Computes some positions of a group, panels `begin` to `end` - 1 of its filters. */
 static void run_block(const struct run *run, int64_t group, int64_t first, int64_t n, int64_t begin,
                       int64_t end)
 {
@@ -279,9 +279,10 @@ static void run_sums(const struct run *run, struct tandem_worker *worker)
     }
 }
 
-/* ---- one filter a channel ---- */
+/* ---- depthwise: one filter per channel ---- */
 
-/* How many of `n` places from one with a whole window on have whole windows, too, in its line. */
+/* How many of `n` positions, starting at one with a whole window, have whole windows in the same
+ * line. */
 static int whole_ahead(const struct tnd_conv_int8 *conv, const struct place *place, int n)
 {
     const int last = conv->n - 1;
@@ -295,7 +296,7 @@ static int whole_ahead(const struct tnd_conv_int8 *conv, const struct place *pla
     return (int)tnd_min(whole, n);
 }
 
-/* Rows of channels under the windows of some places; `padding` where there is nothing. */
+/* Finds the rows of channels under the windows of some positions; `padding` if there is none. */
 static void find_rows(const struct run *run, int64_t first, int n, const uint8_t *padding,
                       const uint8_t **out)
 {
@@ -326,7 +327,7 @@ static void find_rows(const struct run *run, int64_t first, int n, const uint8_t
     }
 }
 
-/* Some places, all channels. */
+/* Computes some positions, all channels. */
 static void depth_places(const struct run *run, int64_t first, int n, const uint8_t *const *rows)
 {
     const struct tnd_conv_int8 *conv = run->conv;
@@ -378,7 +379,7 @@ static void run_depth(const struct run *run, struct tandem_worker *worker)
 
 /* ---- the operation ---- */
 
-/* Whether each place sees the row of x with its number. */
+/* Whether output position i only sees row i of x. */
 static bool is_product(const struct tnd_conv_int8 *conv)
 {
     bool is = conv->groups == 1;
@@ -389,7 +390,7 @@ static bool is_product(const struct tnd_conv_int8 *conv)
     return is;
 }
 
-/* Rows of a block: as many as leave work for all workers, in whole tiles. */
+/* Rows of a block: whole tiles, and few enough that all workers get some. */
 static int64_t block_rows(const struct run *run, int n_workers)
 {
     const int64_t fair = (run->places + 2 * n_workers - 1) / (2 * n_workers);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Rows of bytes by panels of filters, tile by tile. */
+ * Multiplies rows of bytes by panels of filters, tile by tile. */
 #include "backends/cpu/convolution/cpu_int8_tiles.h"
 
 #include "backends/cpu/ops/cpu_ops.h"
@@ -42,7 +42,7 @@ int32_t tnd_int8_sum_row(const uint8_t *row, int64_t n)
     return (int32_t)sum[0];
 }
 
-/* (Blocks of a constant length become vectors.) */
+/* (Blocks of constant length are vectorised.) */
 void tnd_int8_flip(uint8_t *bytes, int64_t n)
 {
     int64_t i = 0;
@@ -56,7 +56,7 @@ void tnd_int8_flip(uint8_t *bytes, int64_t n)
     }
 }
 
-/* Rows of x by the panels of a tile, from filter `first` on. */
+/* Multiplies rows of x by the panels of a tile, from filter `first` on. */
 static void run_panels(const struct tnd_int8_tiles *tiles, int64_t first)
 {
     const struct tnd_int8_kernels *kernels = tiles->kernels;

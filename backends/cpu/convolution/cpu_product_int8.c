@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Products of two computed matrices of 8-bit integers. A worker packs some columns of w into panels
- * of its own and multiplies rows of x by them: nobody waits for anybody, and of a product whose
- * rows several workers share each one packs the columns again. */
+ * of its own and multiplies rows of x by them, so no worker waits for another; when several workers
+ * share the rows of a product, each of them packs the columns. */
 #include <string.h>
 
 #include "backends/cpu/convolution/cpu_int8_tiles.h"
@@ -9,7 +9,7 @@
 #include "base/tnd_assert.h"
 #include "ggml-like/product_int8.h"
 
-/* Rows that are brought together at a time; columns that are packed stay in L2. */
+/* Rows that are gathered at a time; packed columns stay in L2. */
 enum { BLOCK_ROWS = 64, PACKED_BYTES = 256 << 10 };
 
 struct run {
@@ -17,11 +17,11 @@ struct run {
     const struct tandem_tensor *node;
     const struct tnd_product_int8 *product;
     const struct tnd_int8_filter *filters;
-    int32_t zero_x;        /* of bytes that count from 0 */
-    int32_t zero_w;        /* of bytes of either sign, as they are packed */
-    int64_t k, rows;       /* values of a sum; rows of a product */
-    int64_t part, columns; /* rows and columns that are a worker's at a time */
-    /* in the worker's memory */
+    int32_t zero_x;        /* for unsigned bytes */
+    int32_t zero_w;        /* for signed bytes, as packed */
+    int64_t k, rows;       /* values per sum; rows per product */
+    int64_t part, columns; /* rows and columns per item */
+    /* in the worker's scratch memory */
     int8_t *packed;
     uint8_t *brought;
     struct tnd_int8_parameters parameters;
@@ -32,7 +32,7 @@ static int64_t row_bytes(const struct tnd_conv_int8 *sums)
     return tnd_int8_up(sums->channels, TND_INT8_STEP);
 }
 
-/* Columns that are packed at a time. */
+/* Number of columns that are packed at a time. */
 static int64_t column_block(const struct tnd_conv_int8 *sums)
 {
     const int64_t fit = PACKED_BYTES / row_bytes(sums) / TND_INT8_TILE * TND_INT8_TILE;
@@ -48,8 +48,7 @@ size_t tnd_cpu_product_int8_scratch(const struct tandem_tensor *node)
 
 /* ---- packing ---- */
 
-/* Four rows of w, 16 columns. Loops that compilers turn into vectors where columns or rows lie side
- * by side. */
+/* Packs four rows of w, 16 columns. The loops are vectorised if columns or rows are adjacent. */
 static void pack_whole(const uint8_t *w, const struct tnd_int8_matrix *at, uint8_t flip,
                        int8_t *out)
 {
@@ -87,7 +86,7 @@ static void pack_part(const uint8_t *w, const struct tnd_int8_matrix *at, uint8_
     }
 }
 
-/* A panel of `columns` columns, and their sums. */
+/* Packs a panel of `columns` columns, and computes their sums. */
 static void pack_panel(const struct run *run, const uint8_t *w, int64_t columns, int8_t *out,
                        int32_t sums[TND_INT8_PANEL])
 {
@@ -111,7 +110,7 @@ static void pack_panel(const struct run *run, const uint8_t *w, int64_t columns,
     }
 }
 
-/* Columns `first` to `first` + n - 1 of a product, and what follows their sums. */
+/* Packs columns `first` to `first` + n - 1 of a product, and sets their parameters. */
 static void pack_columns(const struct run *run, int64_t product, int64_t first, int64_t n)
 {
     const struct tnd_product_int8 *p = run->product;
@@ -147,7 +146,7 @@ static void bring_rows(const struct run *run, const uint8_t *x, int64_t n)
     }
 }
 
-/* Some rows of a product by the columns that are packed. */
+/* Multiplies some rows of a product by the packed columns. */
 static void run_rows(const struct run *run, int64_t product, int64_t first, int64_t n,
                      int64_t column, int64_t n_columns)
 {
@@ -211,7 +210,7 @@ static void run_parts(const struct run *run, struct tandem_worker *worker)
     }
 }
 
-/* Rows of a product that are one worker's, so that all have work. */
+/* Rows of a product per item, so that all workers have work. */
 static int64_t rows_of_part(const struct run *run, int n_workers)
 {
     const int64_t n_blocks = (run->product->sums.filters + run->columns - 1) / run->columns;

@@ -44,58 +44,59 @@
 #include "backends/cpu/kernels/tiles.h"
 
 enum {
-    TND_AMX_LANES = 16,   /* of a strip */
-    TND_AMX_VALUES = 256, /* of K in a block */
-    TND_AMX_STEP = 64,    /* values of K in a tile of bytes */
+    TND_AMX_LANES = 16,   /* per strip */
+    TND_AMX_VALUES = 256, /* of K per block */
+    TND_AMX_STEP = 64,    /* values of K per tile of bytes */
     TND_AMX_TILE = 1024,  /* bytes */
     TND_AMX_PLANES = 3,
-    TND_AMX_STRIPS = 2, /* of each operand in one product: with four sums they are eight tiles */
+    TND_AMX_STRIPS = 2, /* per operand in one product: with four sums these are eight tiles */
     TND_AMX_PLANE_BYTES = TND_AMX_VALUES * TND_AMX_LANES,
-    TND_AMX_PARTS = 3,                            /* of floats, at most */
+    TND_AMX_PARTS = 3,                            /* most parts of a float */
     TND_AMX_PART = TND_AMX_VALUES * TND_AMX_LANES /* bf16 numbers */
 };
 
-/* See above: E^2. */
+/* E^2 from above. */
 #define TND_AMX_HARMLESS 1.25e-4f
 
-/* Each plane is a run of tiles of 64 values. Tokens: 64 bytes of each lane. Rows: per 4 values of K
- * the 4 bytes of each lane. Values that are missing at the end of K are zeros, up to a whole
- * tile. */
+/* Each plane is a run of tiles of 64 values. Tokens: 64 bytes of each lane. Rows: for each 4 values
+ * of K the 4 bytes of each lane. At the end of K, tiles are padded with zeros. */
 struct tnd_amx_block {
     int8_t plane[TND_AMX_PLANES][TND_AMX_PLANE_BYTES];
     float scale[TND_AMX_LANES];
-    int n_planes;    /* that some lane has; those of other lanes are zeros there */
-    char unused[60]; /* blocks are a multiple of 64 bytes */
+    int n_planes;    /* of the lane with most planes; other lanes have zeros there */
+    char unused[60]; /* makes blocks a multiple of 64 bytes */
 };
 
-/* `n` values (a multiple of 32, at most 256) of a strip, value by value of K the 16 lanes. */
+/* Quantises `n` values (a multiple of 32, at most 256) of a strip, given as 16 lanes per value of
+ * K. */
 typedef void tnd_amx_quantize_fn(const float *values, int n, bool is_w, struct tnd_amx_block *out);
 
-/* Splits values into n_parts parts of bf16 numbers, for any n: runs of tiles of 32 values, of
- * tokens 32 numbers of each lane, of rows per 2 values of K the 2 numbers of each lane. */
+/* Splits values into n_parts parts of bf16 numbers, for any n: runs of tiles of 32 values. Tokens:
+ * 32 numbers of each lane; rows: for each 2 values of K the 2 numbers of each lane. */
 typedef void tnd_amx_split_fn(const float *values, int n, int n_parts, bool is_w, uint16_t *out);
 
-/* n codes of a panel of 16 lanes as in tiles.h, as floats value by value of K. */
+/* Expands n codes of a panel of 16 lanes, laid out as in tiles.h, to floats, 16 lanes per value of
+ * K. */
 typedef void tnd_amx_expand_fn(const uint8_t *codes, const float *scales, const float *mins, int n,
                                int form, int offset, float *values);
 
-/* y = w * x, or y += w * x, over one block: of struct tnd_amx_block, or parts. */
+/* y = w * x, or y += w * x, over one block: struct tnd_amx_block, or parts of floats. */
 struct tnd_amx_tile {
-    const void *x[TND_AMX_STRIPS], *w[TND_AMX_STRIPS]; /* the second, or NULL */
+    const void *x[TND_AMX_STRIPS], *w[TND_AMX_STRIPS]; /* the second is optional (NULL) */
     int x_parts, w_parts;                              /* of floats */
     int n_values;
     int n_tokens; /* rows of y to write */
-    float *y;     /* of the first token and the first row of the strips */
+    float *y;     /* at the first token and the first row of the strips */
     size_t y_stride;
-    int row_begin, row_end; /* of the rows of the strips, to write */
+    int row_begin, row_end; /* rows of the strips to write */
     bool accumulate;
 };
 typedef void tnd_amx_multiply_fn(const struct tnd_amx_tile *tile);
 
 struct tnd_amx_kernels {
-    const char *name;    /* "amx" or "amx-emulated"; NULL: there are none */
-    void (*begin)(void); /* on each worker around its products: configures its tiles */
-    void (*end)(void);   /* and gives them up: who computes next may want others */
+    const char *name;    /* "amx" or "amx-emulated"; NULL: none */
+    void (*begin)(void); /* called by each worker before its products: configures its tiles */
+    void (*end)(void);   /* called after them: releases the tiles for other configurations */
     tnd_amx_quantize_fn *quantize;
     tnd_amx_expand_fn *expand;
     tnd_amx_multiply_fn *multiply;

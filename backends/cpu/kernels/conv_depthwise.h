@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The inner loops of convolutions with one filter a channel and of pools, channels last. Files of
- * an instruction set include it, so that it is compiled for that. */
+ * Inner loops of depthwise convolutions (one filter per channel) and of pools, channels last.
+ * Included, and so compiled, once per instruction set. */
 #ifndef TND_CONV_DEPTHWISE_H
 #define TND_CONV_DEPTHWISE_H
 
 #include "base/lanes.h"
 #include "backends/cpu/kernels/conv_ending.h"
 
-enum { DEPTH_PLACES = 4 }; /* this many share the weights that are loaded */
+enum { DEPTH_PLACES = 4 }; /* positions that share loaded weights */
 
 static inline tnd_vec depth_fma(tnd_vec a, tnd_vec b, tnd_vec c)
 {
@@ -20,7 +20,7 @@ static inline tnd_vec depth_fma(tnd_vec a, tnd_vec b, tnd_vec c)
 #endif
 }
 
-/* The first `n` values, at most a vector; the rest is 0. */
+/* Loads the first `n` values, at most a vector; the other lanes are 0. */
 static inline tnd_vec depth_load(const float *from, int n)
 {
 #if defined(__AVX512F__)
@@ -37,7 +37,7 @@ static inline tnd_vec depth_load(const float *from, int n)
 #endif
 }
 
-/* One vector of channels, or two, of `places` places from `first` on. */
+/* One or two vectors of channels, for `places` positions from `first` on. */
 static inline __attribute__((always_inline)) void depth_places(const struct tnd_conv_depth *depth,
                                                                int first, const int places,
                                                                const int n_vectors, const int n[2])
@@ -100,7 +100,7 @@ static void run_depth(const struct tnd_conv_depth *depth)
     }
 }
 
-/* ---- places side by side: each column is loaded once for all windows that see it ---- */
+/* ---- adjacent positions: each column is loaded once for all windows that see it ---- */
 
 #if !defined(__clang__)
 #define LINES_UNROLL _Pragma("GCC unroll 32")
@@ -108,7 +108,7 @@ static void run_depth(const struct tnd_conv_depth *depth)
 #define LINES_UNROLL TND_CONV_UNROLL
 #endif
 
-/* One vector of channels from `first` on, or two. */
+/* One or two vectors of channels from `first` on. */
 static inline __attribute__((always_inline)) void lines_block(const struct tnd_conv_lines *lines,
                                                               int first, const int n_vectors,
                                                               const int n[2], const int taps,
@@ -162,7 +162,7 @@ static inline __attribute__((always_inline)) void lines_block(const struct tnd_c
     }
 }
 
-/* Two vectors at a time where there are registers for that. */
+/* Two vectors at a time if there are enough registers. */
 #define LINES_OF(TAPS, STRIDE)                                                                     \
     static void lines_##TAPS##_##STRIDE(const struct tnd_conv_lines *lines)                        \
     {                                                                                              \
@@ -209,7 +209,7 @@ static void depth_largest(const float *const *rows, int n, int64_t channel, floa
     tnd_vec_store(y + TND_VEC_LANES, b);
 }
 
-/* Channels from `c` on. (Loops of a constant length become vectors.) */
+/* Channels from `c` on. (Loops of constant length are vectorised.) */
 #define LARGEST_BYTES(BLOCK)                                                                       \
     for (; c + (BLOCK) <= n_channels; c += (BLOCK)) {                                              \
         uint8_t best[BLOCK];                                                                       \

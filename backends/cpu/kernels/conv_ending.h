@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * What follows the sums of a convolution before they leave the registers: bias, residual, bounds.
- * Files of an instruction set include it, so that it is compiled for that. */
+ * What is applied to the sums of a convolution before they leave the registers: bias, residual,
+ * bounds. Included, and so compiled, once per instruction set. */
 #ifndef TND_CONV_ENDING_H
 #define TND_CONV_ENDING_H
 
 #include "backends/cpu/kernels/conv_tile.h"
 #include "base/lanes_math.h"
 
-/* The first `n` values, at most a vector; the rest is 0. */
+/* Loads the first `n` values, at most a vector; the other lanes are 0. */
 static inline tnd_vec ending_load(const float *from, int n)
 {
 #if defined(__AVX512F__)
@@ -49,8 +49,9 @@ static inline void ending_store(float *to, int n, tnd_vec v)
         break;
 #define at_vector(v) (column + (v)*TND_VEC_LANES)
 
-/* Sums of `n_places` places, at most `most`, by `n_vectors` vectors of filters from `column` of the
- * tile on, of which the last has `last` filters. */
+/* Applies the ending to the sums of `n_places` positions (at most `most`) and stores them:
+ * `n_vectors` vectors of filters from `column` of the tile on; the last vector has `last`
+ * filters. */
 static inline __attribute__((always_inline)) void
 end_sums(const struct tnd_conv_ending *ending, tnd_vec (*sum)[TND_CONV_PANELS], const int most,
          int n_places, const int n_vectors, int column, int last, float *out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The inner loops of convolutions of few filters, channels last: the lanes are values of a tap,
- * whose products are added at the end, where a panel of filters would be mostly empty. Files of an
- * instruction set include it, so that it is compiled for that. */
+ * Inner loops of convolutions with few filters, channels last. Lanes are values of a tap, summed at
+ * the end, because a panel of filters would be mostly empty. Included, and so compiled, once per
+ * instruction set. */
 #ifndef TND_CONV_FEW_H
 #define TND_CONV_FEW_H
 
@@ -9,7 +9,7 @@
 
 typedef float few_four __attribute__((vector_size(16)));
 
-/* Four sums of the lanes of a vector each. */
+/* Reduces a vector to four sums of its lanes. */
 static inline few_four few_quarter(tnd_vec v)
 {
 #if defined(__AVX512F__)
@@ -43,7 +43,7 @@ static inline few_four few_sums(const tnd_vec *v)
 #endif
 }
 
-/* `places` places from `first` on of `n_places`, and `filters` filters from `filter` on. */
+/* `places` positions from `first` on, of `n_places`, and `filters` filters from `filter` on. */
 static inline __attribute__((always_inline)) void few_block(const struct tnd_conv_tile *tile,
                                                             int n_places, int first,
                                                             const int places, int filter,
@@ -87,7 +87,7 @@ static inline __attribute__((always_inline)) void few_block(const struct tnd_con
     }
 }
 
-/* (Two filters at a time, so that sums stay in the 16 registers of most sets.) */
+/* Two filters at a time, so that sums stay in registers even if there are only 16. */
 static void run_few(const struct tnd_conv_tile *tile, int n_places)
 {
     int f = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Transforms of Winograd's F(2x2, 3x3) (Lavin & Gray 2015, arXiv 1509.09308) over vectors of
- * channels and of filters. Files of an instruction set include it, so that its loops are compiled
- * for that. */
+ * channels and of filters. Included, and so compiled, once per instruction set. */
 #ifndef TND_CONV_WINOGRAD_H
 #define TND_CONV_WINOGRAD_H
 
@@ -17,7 +16,7 @@
 #endif
 typedef float tnd_winograd_lanes __attribute__((vector_size(TND_WINOGRAD_LANES * sizeof(float))));
 
-/* Four vectors, `step` apart, by the rows of B': 1 0 -1 0, 0 1 1 0, 0 -1 1 0, 0 1 0 -1. */
+/* Multiplies four vectors, `step` apart, by B': 1 0 -1 0, 0 1 1 0, 0 -1 1 0, 0 1 0 -1. */
 static inline void tnd_winograd_b(tnd_winograd_lanes *v, int step)
 {
     const tnd_winograd_lanes w = v[0];
@@ -30,8 +29,8 @@ static inline void tnd_winograd_b(tnd_winograd_lanes *v, int step)
     v[3 * step] = x - z;
 }
 
-/* B' d B of 4 by 4 places, `n` channels each; `out` has room for a multiple of TND_WINOGRAD_IN at
- * each of the 16 positions, `step` apart. */
+/* B' d B of 4 by 4 input positions with `n` channels each; in `out`, each of the 16 tile positions,
+ * `step` apart, is padded to a multiple of TND_WINOGRAD_IN. */
 static inline void tnd_winograd_in(const float *const *rows, int64_t n, float *out, int64_t step)
 {
     for (int64_t c = 0; c < n; c += TND_WINOGRAD_LANES) {
@@ -64,9 +63,9 @@ static inline void tnd_winograd_in(const float *const *rows, int64_t n, float *o
     }
 }
 
-/* A' m A of 16 positions, `step` apart, to 2 by 2 places of `n` values each, a multiple of
- * TND_WINOGRAD_LANES; the second line of places is `line` behind the first. Returns whether all of
- * them are finite. A': 1 1 1 0, 0 1 -1 -1. */
+/* A' m A of 16 tile positions, `step` apart, to 2 by 2 output positions with `n` values each, a
+ * multiple of TND_WINOGRAD_LANES; `line` is the stride between output lines. Returns whether all
+ * results are finite. A': 1 1 1 0, 0 1 -1 -1. */
 static inline int tnd_winograd_out(const float *m, int64_t step, int n, float *out, int64_t line)
 {
     tnd_winograd_lanes sum = {0};

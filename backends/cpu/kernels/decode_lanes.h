@@ -18,11 +18,11 @@
 #include "ggml-like/quant.h"
 #include "ggml-like/quant_grid.h"
 
-/* Bytes of a group (4 values) and of a block (32 values) in the panel. */
+/* Bytes per group (4 values) and per block (32 values) in a panel. */
 #define GROUP ((size_t)4 * LANES)
 #define BLOCK (8 * GROUP)
 
-/* How the codes of two steps a and b (4 values of each lane) lie in the panel: one behind the
+/* Order of the codes of two steps a and b (4 values per lane each) in the panel: one after the
  * other. */
 #if !defined(v_codes)
 #define v_codes v_transpose
@@ -33,15 +33,15 @@ TND_INLINE void v_pair(vec a, vec b, vec out[2])
 }
 #endif
 
-/* 32 bytes of each row as 8 vectors. */
+/* Loads 32 bytes of each row into 8 vectors. */
 TND_INLINE void load_32(const uint8_t *p, size_t stride, vec out[8])
 {
     v_codes(p, stride, out);
     v_codes(p + 16, stride, out + 4);
 }
 
-/* Bits 4 * j to 4 * j + 3 of each lane, which are in the low 4 bits of `bits` here, to bit 4 of the
- * four bytes. The factor puts bit i at 8 * i + 4; the products do not overlap. */
+/* Moves 4 bits (bits 4 * j to 4 * j + 3 of each lane, shifted here to the low 4 bits of `bits`) to
+ * bit 4 of the four bytes. The factor puts bit i at 8 * i + 4; the products do not overlap. */
 TND_INLINE vec fifth_bits(vec bits)
 {
     vec spread = v_mul(v_and(bits, v_set(15)), v_set(0x02040810));
@@ -63,7 +63,7 @@ TND_INLINE void store_nibbles(const uint8_t *p, size_t stride, uint8_t *values)
     }
 }
 
-/* As store_nibbles, with a fifth bit for each value at qh. */
+/* As store_nibbles, with a fifth bit per value at qh. */
 TND_INLINE void store_five_bits(const uint8_t *p, const uint8_t *qh, size_t stride, uint8_t *values)
 {
     const vec mask = v_set(0x0f0f0f0f);
@@ -142,7 +142,7 @@ static void decode_Q8_0(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
     }
 }
 
-/* Nibbles as in store_nibbles, to the numbers of a book. */
+/* Looks up nibbles, stored as in store_nibbles, in a codebook. */
 TND_INLINE void store_book(const uint8_t *p, size_t stride, const int form, uint8_t *values)
 {
     const uint8_t *codes = tnd_book_codes(form);
@@ -178,7 +178,7 @@ static void decode_MXFP4(const uint8_t *rows, size_t row_bytes, int64_t n, uint8
     }
 }
 
-/* The four nibbles in the low half of each lane to a byte each. */
+/* Spreads the four nibbles in the low half of each lane to a byte each. */
 TND_INLINE vec spread_nibbles(vec v)
 {
     v = v_and(v_or(v, v_sll(v, 8)), v_set(0x00ff00ff));
@@ -195,7 +195,7 @@ static void decode_BCML1(const uint8_t *rows, size_t row_bytes, int64_t n, uint8
         vf_store(mins + b * LANES, vf_half(v_srl(head, 16)));
         v_transpose(rows + 4, row_bytes, words);
         TND_UNROLL
-        for (int j = 0; j < 4; j++) { /* a word has 8 values, two steps */
+        for (int j = 0; j < 4; j++) { /* a word has 8 values: two steps */
             uint8_t *to = values + (size_t)b * BLOCK + (size_t)(2 * j) * GROUP;
             vec steps[2];
             v_pair(spread_nibbles(v_and(words[j], v_set(0xffff))),
@@ -208,7 +208,8 @@ static void decode_BCML1(const uint8_t *rows, size_t row_bytes, int64_t n, uint8
 
 /* ---- K-quants ---- */
 
-/* The 16 bytes {d, dmin, 12 of packed scales} of Q4_K and Q5_K; see tnd_k4_scale_min. */
+/* Scales and minima from the 16 bytes {d, dmin, 12 of packed scales} of Q4_K and Q5_K; see
+ * tnd_k4_scale_min. */
 TND_INLINE void store_k4_scales(const uint8_t *p, size_t stride, float *scales, float *mins)
 {
     const vec low_6 = v_set(63);
@@ -267,7 +268,7 @@ static void decode_IQ4_XS(const uint8_t *rows, size_t row_bytes, int64_t n, uint
         vec head[4]; /* {d, upper bits of scales}, lower bits, the first 8 bytes of codes */
         v_transpose(rows, row_bytes, head);
         vecf d = vf_half(head[0]);
-        vec high = v_srl(head[0], 12); /* those of scale 0 at 4 and 5 */
+        vec high = v_srl(head[0], 12); /* scale 0 has its bits at 4 and 5 */
         vec low = head[1];
         TND_UNROLL
         for (int g = 0; g < 8; g++) {
@@ -417,7 +418,7 @@ static void decode_Q6_K(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
         for (int half = 0; half < 2; half++) {
             vec high[8];
             load_32(rows + 128 + 32 * half, row_bytes, high);
-            for (int s = 0; s < 2; s++) { /* 32 bytes: values of block s low, of s + 2 high */
+            for (int s = 0; s < 2; s++) { /* low nibbles: block s, high ones: block s + 2 */
                 vec q[8];
                 load_32(rows + 64 * half + 32 * s, row_bytes, q);
                 TND_UNROLL
@@ -435,9 +436,9 @@ static void decode_Q6_K(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
     }
 }
 
-/* ---- points of grids ---- */
+/* ---- grid points ---- */
 
-/* Row by row to bytes, which are brought into lanes then. */
+/* Decodes row by row to bytes, then transposes them into lanes. */
 TND_INLINE void decode_grid(tnd_grid_decode_fn *decode, size_t block_bytes, const int group,
                             const float unit, const int offset, const uint8_t *rows,
                             size_t row_bytes, int64_t n, uint8_t *values, float *scales)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Decoders of the plain kernels: one row a panel. */
+ * Decoders of the plain C kernels: one row per panel. */
 #include <string.h>
 
 #include "backends/cpu/kernels/kernels.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Choice of the kernels: the scalar ones first, then each instruction set overwrites what it has
- * (base/isa-list.h). Knows no kernel by itself. */
+ * Chooses the kernels: the scalar ones first, then each supported instruction set overwrites what
+ * it implements (base/isa-list.h). Knows no individual kernel. */
 #include <pthread.h>
 #include <string.h>
 

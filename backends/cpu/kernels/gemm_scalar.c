@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The plain kernels: what every vector version is compared with. A panel is one row. */
+ * Plain C kernels, the reference for every vector version. A panel is one row. */
 #include <math.h>
 #include <string.h>
 
@@ -7,15 +7,15 @@
 
 enum { PANELS = 4, TOKENS = 4 };
 
-/* Activations to bytes: scale = largest magnitude / 127, halves to even. Not-a-number and infinity
- * make the scale so, and with it the result; the bytes stay defined. */
+/* Quantises activations to bytes: scale = largest magnitude / 127, ties to even. NaN and infinity
+ * propagate to the scale and so to the result; the bytes stay defined. */
 static void quantize_x(const float *x, int64_t n, int form, int offset, struct tnd_x_block *out)
 {
     for (int64_t b = 0; b < n / TND_X_BLOCK; b++, x += TND_X_BLOCK, out++) {
         float top = 0;
         for (int i = 0; i < TND_X_BLOCK; i++) {
             float magnitude = fabsf(x[i]);
-            top = magnitude <= top ? top : magnitude; /* also when x[i] is not a number */
+            top = magnitude <= top ? top : magnitude; /* also if x[i] is NaN */
             if (top != top) {
                 break;
             }
@@ -24,7 +24,7 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
         int32_t sum[2] = {0, 0};
         for (int i = 0; i < TND_X_BLOCK; i++) {
             float scaled = x[i] * inverse;
-            int q = fabsf(scaled) < 128.0f ? (int)rintf(scaled) : 0; /* false for NaN too */
+            int q = fabsf(scaled) < 128.0f ? (int)rintf(scaled) : 0; /* NaN becomes 0, too */
             out->q[i] = (int8_t)q;
             sum[i / 16] += q;
         }
@@ -41,7 +41,7 @@ static int32_t dot(const uint8_t *w, const int8_t *x, int n)
     return sum;
 }
 
-/* One element over the tile's part of K. `group` is 32 or 16 values. */
+/* Adds one element's products over the tile's part of K. Groups have 32 or 16 values. */
 static inline float element(const struct tnd_tile_q *tile, const uint8_t *w, const float *scales,
                             const float *mins, const struct tnd_x_block *x, int form, float y)
 {

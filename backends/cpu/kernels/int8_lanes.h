@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What follows the sums of 8-bit products, and windows with one filter a channel: loops over panels
- * of 16, which compilers turn into vectors of the instruction set of the file that includes it. All
- * have the same bits. */
+ * Turns sums of 8-bit products into results, and computes depthwise windows: loops over panels of
+ * 16, which compilers vectorise for the instruction set of the including file. All versions give
+ * the same bits. */
 #ifndef TND_INT8_LANES_H
 #define TND_INT8_LANES_H
 
@@ -11,7 +11,7 @@
 
 enum { PANEL = TND_INT8_PANEL, TILE = TND_INT8_TILE };
 
-/* 1.5 * 2^23: added to a number below 2^22 it leaves an integer, rounded to even. */
+/* 1.5 * 2^23: adding it to a number below 2^22 rounds that to an integer, ties to even. */
 #define ROUNDER 0x1.8p+23f
 
 static inline void whole_sums(const struct tnd_int8_finish *finish, int row, int first,
@@ -45,7 +45,7 @@ static inline void scaled(const struct tnd_int8_finish *finish, int first, const
     }
 }
 
-/* One row of a panel, all of its values. */
+/* Finishes one row of a panel. */
 static inline void finish_panel(const struct tnd_int8_finish *finish, int row, int first,
                                 void *restrict y)
 {
@@ -111,7 +111,7 @@ static inline void depth_panel(const struct tnd_int8_depth *depth, int n_places,
     }
 }
 
-/* `sums` has TND_INT8_DEPTH a place; whole panels are written. */
+/* `sums` has TND_INT8_DEPTH values per position; whole panels are written. */
 static inline void int8_depth_sums(const struct tnd_int8_depth *depth, int n_places, int n_channels,
                                    int32_t *sums)
 {
@@ -134,7 +134,7 @@ static inline void int8_depth(const struct tnd_int8_depth *depth,
     int8_finish(&with_sums);
 }
 
-/* ---- sums and products of two ---- */
+/* ---- sums and products of two operands ---- */
 
 static inline void real_numbers(const uint8_t *restrict bytes, uint8_t flip, int32_t zero,
                                 float scale, float *restrict out)
@@ -144,7 +144,7 @@ static inline void real_numbers(const uint8_t *restrict bytes, uint8_t flip, int
     }
 }
 
-/* 16 values. (Each loop is one that compilers turn into vectors.) */
+/* 16 values. (Compilers vectorise each loop.) */
 static inline void binary_panel(const struct tnd_binary_int8 *op, const uint8_t *a_bytes,
                                 const uint8_t *b_bytes, uint8_t *restrict y)
 {
@@ -203,7 +203,7 @@ static inline void int8_binary(const struct tnd_int8_binary *binary)
 
 typedef void int8_rows_fn(const struct tnd_int8_tile *tile, const int8_t *w, int32_t *sums);
 
-/* multiply_rows for a number of rows that is known when it is compiled. */
+/* multiply_rows for a number of rows that is a compile-time constant. */
 #define INT8_ROWS(n)                                                                               \
     static void rows_##n(const struct tnd_int8_tile *tile, const int8_t *w, int32_t *sums)         \
     {                                                                                              \
@@ -218,7 +218,7 @@ static inline void int8_by_panel(const struct tnd_int8_tile *tile, int8_rows_fn 
     }
 }
 
-/* The table of kernels that read rows by 4 bytes, with what follows as above. */
+/* The table of kernels that read rows 4 bytes at a time, with the functions above. */
 #define INT8_KERNELS(n_rows, function)                                                             \
     (struct tnd_int8_kernels)                                                                      \
     {                                                                                              \

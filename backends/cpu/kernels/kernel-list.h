@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The quantised types that have integer kernels: how their values are decoded. It drives kernels,
- * packing, tests and benches.
- *
- * X(TYPE, form, offset, bits, is_super): value = scale * (q - offset), or scale * q + min where
- * the form is affine. q is an unsigned number of `bits` bits. Scales belong to 32 values, or to 16
- * where the form says so. is_super: scales are integers times one half a block. Where the
- * form names a book, q is one of its numbers plus the offset; packed weights have its place there
- * in 3 or 4 bits. */
+ * The quantised types that have integer kernels, and how their values are coded. Kernels, packing,
+ * tests and benches are generated from it. X(TYPE, form, offset, bits, is_super): value = scale *
+ * (q - offset), or scale * q + min if the form is affine. q is an unsigned number of `bits` bits. A
+ * scale belongs to 32 values, or to 16 if the form says so. is_super: scales are integers times one
+ * half per block. If the form names a codebook, q is one of its numbers plus the offset; packed
+ * weights store its index there in 3 or 4 bits. */
 #ifndef TND_KERNEL_LIST_H
 #define TND_KERNEL_LIST_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions and fused programs for any CPU (NEON and SSE2 are part of every 64-bit ARM and x86):
- * half a panel of filters at a time. */
+ * Convolutions and fused programs for any CPU (every 64-bit ARM has NEON, every 64-bit x86 has
+ * SSE2): half a panel of filters at a time. */
 #include <stddef.h>
 
 #include "backends/cpu/kernels/conv_depthwise.h"

@@ -25,7 +25,7 @@
 
 #include "backends/cpu/kernels/tiles.h"
 
-/* Bytes of a header: of K-quants halves, then a byte for each group, or two. */
+/* Bytes of a header: for K-quants halves, then one or two bytes per group. */
 #define TND_PACKED_HEADER(form, is_super)                                                          \
     ((is_super) && ((form) & (TND_AFFINE | TND_GROUPS_OF_16)) == 0 ? 192                           \
      : (is_super)                                                  ? 320                           \
@@ -34,35 +34,35 @@
 
 enum {
     TND_PANEL_ROWS = 16,
-    TND_PACKED_TOKENS = 8 /* most that one tile takes */
+    TND_PACKED_TOKENS = 8 /* most tokens per tile */
 };
 
 /* A product of one panel and a few tokens over part of K: y = w * x, or y += w * x. */
 struct tnd_tile_packed {
     const uint8_t *units;
-    int n_blocks; /* of 32 values; begins with a unit */
+    int n_blocks; /* of 32 values; begins at a unit */
     int n_tokens; /* 1 .. TND_PACKED_TOKENS */
     const struct tnd_x_block *x;
-    size_t x_blocks; /* from one token to the next */
-    float *y;        /* 16 floats a token are written */
+    size_t x_blocks; /* between tokens */
+    float *y;        /* 16 floats per token are written */
     size_t y_stride;
     bool accumulate;
-    /* Bytes from what is read to what is fetched meanwhile. 0: the lines of a block are touched in
-     * the order of memory, which hardware that fetches ahead follows. */
+    /* Prefetch distance in bytes. 0: the lines of a block are touched in memory order, which
+     * hardware prefetchers follow. */
     int ahead;
-    bool is_fetched; /* already: nothing is fetched */
-    bool into_l2;    /* which leaves L1 to the tokens, and has room for more lines at once */
+    bool is_fetched; /* already: no prefetches */
+    bool into_l2;    /* leaves L1 to the tokens, and allows more lines in flight */
 };
 typedef void tnd_packed_fn(const struct tnd_tile_packed *tile);
 
-/* Part of a panel to one panel of the tile of kernels.h, for many tokens. */
+/* Unpacks part of a packed panel into one panel of a tile of kernels.h, for many tokens. */
 typedef void tnd_unpack_fn(const uint8_t *units, int n_blocks, size_t ahead, uint8_t *values,
                            float *scales, float *mins);
 
 struct tnd_packed_kernels {
     tnd_packed_fn *multiply;
-    tnd_unpack_fn *unpack;       /* or NULL: `multiply` serves any number of tokens */
-    tnd_packed_fn *multiply_one; /* or NULL: `multiply` serves one token too */
+    tnd_unpack_fn *unpack;       /* or NULL: use `multiply` for any number of tokens */
+    tnd_packed_fn *multiply_one; /* or NULL: use `multiply` for one token, too */
 };
 
 #endif

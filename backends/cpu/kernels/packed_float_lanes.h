@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Products of packed float weights: up to 3 tokens pass over all vectors of a panel, more over half
- * of them at a time, by sixes. Each part of K is summed by itself, as in gemm_<isa>.c: the same
- * bits. packed_float_<isa>.c includes it after it has defined LANES, `vec`, v_halves (16-bit
+ * Products of packed float weights: up to 3 tokens use all vectors of a panel, more tokens use half
+ * of them at a time, six by six. Each part of K has a separate sum, as in gemm_<isa>.c, and so the
+ * same bits. packed_float_<isa>.c includes this file after defining LANES, `vec`, v_halves (16-bit
  * numbers of either type to floats), v_load, v_store, v_set, v_add and v_fmadd. */
 #include "backends/cpu/kernels/kernels.h"
 
@@ -16,12 +16,12 @@ TND_INLINE vec load(const uint8_t *p, const enum tandem_type type)
 struct subtile {
     const uint8_t *w;
     const float *x;
-    size_t x_stride; /* from one value of K to the next */
+    size_t x_stride; /* between values of K */
     float *y;
     size_t y_stride;
     int n;
     bool accumulate;
-    size_t ahead; /* 0: nothing is fetched */
+    size_t ahead; /* prefetch distance in bytes; 0: none */
 };
 
 TND_INLINE void multiply_subtile(const struct subtile *subtile, const enum tandem_type type,
@@ -73,7 +73,7 @@ TND_INLINE void multiply_subtile(const struct subtile *subtile, const enum tande
     }
 }
 
-/* All tokens over one part of K, in subtiles that fill the registers. */
+/* Multiplies all tokens over one part of K, in subtiles that fill the registers. */
 TND_INLINE void multiply_part(struct subtile subtile, const enum tandem_type type, int n_tokens)
 {
     const size_t bytes = type == TANDEM_TYPE_F32 ? 4 : 2;

@@ -4,14 +4,14 @@
  * bytes: `codes`, load, unpack_nibbles, unpack_pairs, add_upper_pairs, add_top_bits, load_book (16
  * bytes, repeated) and look_up; with HAS_THREES also unpack_threes, half a group of 3 bits. */
 
-/* What a type is, as constants once inlined. */
+/* Properties of a type, constants after inlining. */
 struct shape {
     int bits;
-    int code_bits; /* of codes once they are numbers of a book, else the same */
+    int code_bits; /* of codes after codebook look-up; without a codebook as `bits` */
     int form;      /* as in kernel-list.h */
-    int blocks;    /* of 32 values in a unit */
-    int header;    /* bytes */
-    int group;     /* bytes of 32 values */
+    int blocks;    /* of 32 values, per unit */
+    int header;    /* in bytes */
+    int group;     /* bytes per 32 values */
     bool is_super; /* integer scales times one half */
 };
 
@@ -20,7 +20,7 @@ struct shape {
                     TND_PACKED_HEADER(form, is_super), TND_PACKED_BITS(form, bits) * 64,           \
                     is_super})
 
-/* The four steps of one half of a group, for the rows of one vector (`side`) of a panel. */
+/* Unpacks four steps, one half of a group, for the rows of one vector (`side`) of a panel. */
 TND_INLINE void unpack_half(const uint8_t *group, const int side, const int half,
                             const struct shape shape, codes w[4])
 {
@@ -73,8 +73,8 @@ TND_INLINE void fetch_lines(const uint8_t *p, const int bytes)
     }
 }
 
-/* What a tile says of fetching: for a unit, ahead of the loop over its blocks (inside of it,
- * products of one token took up to 1.17 times as long), and for its block `b`. */
+/* Prefetches as the tile asks: a unit's header, before the loop over its blocks (inside it,
+ * products of one token took up to 1.17 times as long), and its block `b`. */
 TND_INLINE void fetch_header(const struct tnd_tile_packed *tile, const uint8_t *unit,
                              const struct shape shape)
 {
@@ -105,7 +105,7 @@ TND_INLINE void fetch_block(const struct tnd_tile_packed *tile, const uint8_t *u
     }
 }
 
-/* One function a type for kernels that keep the results of one token in registers. */
+/* One function per type, for kernels that keep the results of one token in registers. */
 #if defined(TND_IS_CHECKED) /* one function for any number of tokens; see TND_UNROLL */
 #define IS_ONE(n_tokens) false
 #else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Choice of the peak measurements, and their plain form. */
+ * Chooses the peak measurements; implements them in plain C. */
 #include "backends/cpu/kernels/peak.h"
 
 #include "base/cpu.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Loops that do nothing but what the CPU does fastest: the peaks that kernels are compared with. */
+ * Loops that only do what the CPU does fastest: the peak rates that kernels are compared with. */
 #ifndef TND_PEAK_H
 #define TND_PEAK_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The chains must stand in registers. */
+/* The independent chains must stay in registers. */
 #if defined(__clang__)
 #define TND_PEAK_UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -16,7 +16,7 @@
 /** Each runs `rounds` rounds on this thread and returns the operations done (a multiply and an add
  *  are two). */
 typedef double tnd_peak_fn(int64_t rounds);
-/** Reads all of the memory; returns something that depends on it. */
+/** Reads all of the memory; returns a value that depends on it. */
 typedef int64_t tnd_read_fn(const void *memory, size_t bytes);
 
 struct tnd_peaks {
@@ -27,12 +27,12 @@ struct tnd_peaks {
     tnd_read_fn *read;
 };
 
-/** The best that the machine's features allow; plain C where there is nothing better. */
+/** The best that the CPU's features allow; plain C otherwise. */
 struct tnd_peaks tnd_peaks_find(void);
-/** How many streams reading is tried in: which number reads most depends on the machine. */
+/** Numbers of concurrent streams that are tried: which one reads fastest depends on the machine. */
 enum { TND_READ_TRIALS = 4 };
 static const int TND_READ_STREAMS[TND_READ_TRIALS] = {1, 8, 2, 4};
-/** Reads all but the end of the memory, in this many streams at once. */
+/** Reads the memory in this many concurrent streams, except for a remainder at the end. */
 int64_t tnd_read_streams(tnd_read_fn *read, const void *memory, size_t bytes, int n_streams);
 
 void tnd_peaks_fill_avx2(struct tnd_peaks *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The kernel of fused programs, once for every width of vectors. Files of an instruction set
- * include it, so that it is compiled for that. */
+ * The kernel of fused programs, written once for every vector width. Included, and so compiled,
+ * once per instruction set. */
 #ifndef TND_STRIP_LANES_H
 #define TND_STRIP_LANES_H
 
@@ -8,8 +8,8 @@
 #include "backends/cpu/kernels/strip_types.h"
 #include "base/lanes_math.h"
 
-/* Vectors that are computed at once: as many as registers hold beside operands. The few are for
- * the end of a row. */
+/* Vectors that are computed at once: as many as fit into registers beside operands. FEW_VECTORS is
+ * for the end of a row. */
 enum {
 #if defined(__AVX512F__) || defined(__AVX2__)
     MANY_VECTORS = 8,
@@ -67,7 +67,8 @@ static void (*const functions[])(float *values,
     UNROLL                                                                                         \
     for (int v = 0; v < n_vectors; v++)
 
-/* Vector `v` of the block at `at`: of a tile with this many vectors a row, its first row. */
+/* Address of vector `v` of the block at `at`; `of_row`: vectors per row of a tile, whose first row
+ * it is. */
 static inline __attribute__((always_inline)) float *
 place_of(const struct tnd_strip_operand *operand, int64_t at, int v, const int of_row)
 {
@@ -76,8 +77,8 @@ place_of(const struct tnd_strip_operand *operand, int64_t at, int v, const int o
                       : operand->from + (at & operand->mask) + (int64_t)v * TND_VEC_LANES;
 }
 
-/* The block at `at`, of n_vectors; of a tile, this many vectors a row, else 0. The first code is a
- * load. */
+/* Runs the codes on the block at `at`, of n_vectors; of_row: vectors per row of a tile, else 0. The
+ * first code is a load. */
 static inline __attribute__((always_inline)) void
 run_block(const struct tnd_strip_call *call, int64_t at, const int n_vectors, const int of_row)
 {
@@ -174,7 +175,7 @@ static void run_tile(const struct tnd_strip_call *call)
 
 /* ---- rows ---- */
 
-/* Four vectors at once, which need not wait for each other. */
+/* Four vectors at once, for independent dependency chains. */
 #define EXTREME(name, START, COMBINE)                                                              \
     static float name(const float *values, int64_t n)                                              \
     {                                                                                              \
@@ -206,9 +207,9 @@ EXTREME(run_smallest, INFINITY, min)
 
 /* ---- bytes ---- */
 
-/* Bytes by a table of 256: shuffles look 16 entries up, and give 0 for an index from 128 on. So all
- * indices but those of the 16 entries are brought there: 112 is added with saturation, and 16 is
- * taken off for the next entries. */
+/* Bytes through a table of 256. A shuffle looks up 16 entries and yields 0 for an index of 128 or
+ * more. So 112 is added with saturation, which maps all indices but those of the current 16 entries
+ * there, and 16 is subtracted for the next entries. */
 #if defined(__AVX512F__)
 #define BYTES_OF(name) _mm512_##name
 #define BYTES_OR(a, b) _mm512_or_si512(a, b)
@@ -262,8 +263,8 @@ static void run_look_up(const uint8_t *table, const uint8_t *from, uint8_t *to, 
     }
 }
 
-/* Columns of a matrix, in double precision: rows one after the other, so that a sum has the same
- * bits in each set. */
+/* Sums of columns in double precision: row by row, so that all instruction sets give the same
+ * bits. */
 typedef double strip_doubles __attribute__((vector_size(TND_VEC_LANES * sizeof(float))));
 typedef float strip_floats __attribute__((vector_size(TND_VEC_LANES / 2 * sizeof(float))));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Values of all types as floats and back, for the kernels of fused programs: loads, stores and
- * casts with the bits of tnd_values_load and tnd_values_store. Files of an instruction set include
- * it. Loops over blocks of a constant length, which compilers turn into vectors. */
+ * Conversion of all types to floats and back, for the kernels of fused programs: loads, stores and
+ * casts with the bits of tnd_values_load and tnd_values_store. Included once per instruction set.
+ * Compilers vectorise the loops over blocks of constant length. */
 #ifndef TND_STRIP_TYPES_H
 #define TND_STRIP_TYPES_H
 
@@ -15,7 +15,7 @@ enum { TYPES_BLOCK = 32 };
 typedef int32_t tnd_vec_ints __attribute__((vector_size(TND_VEC_LANES * sizeof(float))));
 typedef uint32_t float_bits __attribute__((may_alias));
 
-/* Body of a function over `n` values: EXPRESSION of value `k` of a block `from`. */
+/* Body of a conversion of `n` values; EXPRESSION converts value `k` of a block. */
 #define EACH_VALUE(IN, OUT, EXPRESSION)                                                            \
     const IN *restrict in = (const void *)from;                                                    \
     OUT *restrict out = (void *)to;                                                                \
@@ -45,7 +45,7 @@ static void load_I64(const void *restrict from, float *restrict to, int64_t n)
     EACH_VALUE(int64_t, float, in[k])
 }
 
-/* Masks. */
+/* Bools to masks. */
 static void load_BOOL(const void *restrict from, float *restrict to, int64_t n)
 {
     EACH_VALUE(uint8_t, float_bits, in[k] != 0 ? UINT32_MAX : 0)
@@ -61,7 +61,7 @@ static void load_BF16(const void *restrict from, float *restrict to, int64_t n)
     EACH_VALUE(uint16_t, float_bits, (uint32_t)in[k] << 16)
 }
 
-/* (to the nearest, ties to even; a NaN stays one, quiet) */
+/* to nearest, ties to even; NaN stays NaN, made quiet */
 static void store_BF16(const float *restrict from, void *restrict to, int64_t n)
 {
     EACH_VALUE(float_bits, uint16_t,
@@ -112,7 +112,7 @@ static void store_F16(const float *restrict from, void *restrict to, int64_t n)
     }
 }
 
-/* Floats of a byte: loops over constants of the format, which compilers turn into vectors. */
+/* One-byte floats: loops over constants of the format, which compilers vectorise. */
 #define SMALL_TYPE(NAME, EXPONENT, MANTISSA, BIAS, SPECIAL)                                        \
     static void load_##NAME(const void *restrict from, float *restrict to, int64_t n)              \
     {                                                                                              \
@@ -155,7 +155,7 @@ static void cast_BF16(float *values, int n)
     }
 }
 
-/* Whether all values are between two numbers, and none is NaN. */
+/* Whether all values are within two bounds and none is NaN. */
 static inline bool is_within(const float *values, int n, float low, float high)
 {
     tnd_vec_bits all = (tnd_vec_bits)(tnd_vec_set(0) == 0.0f);
@@ -170,7 +170,7 @@ static inline bool is_within(const float *values, int n, float low, float high)
     return one != 0;
 }
 
-/* Some values at once, as many as are out of range together. */
+/* Values that share one range check. */
 enum { TYPES_RANGE = 4 * TYPES_BLOCK };
 
 static void store_slowly(enum tandem_dtype type, const float *from, char *to, int n)
@@ -184,7 +184,7 @@ static void store_slowly(enum tandem_dtype type, const float *from, char *to, in
     }
 }
 
-/* Towards zero, where -0 loses its sign. Values out of range go the way of the reference. */
+/* Truncates; -0 becomes 0. Blocks with values out of range are converted as in the reference. */
 #define TO_INTEGER(NAME, STORE, LOW, HIGH)                                                         \
     static void store_##NAME(const float *restrict from, void *restrict to, int64_t n)             \
     {                                                                                              \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What drivers of matrix products hand to kernels: tiles over part of K. Vector lanes are rows of
- * W: a panel is as many rows as a vector has 32-bit lanes, a tile a few panels. So every element
- * of the result is summed over K in one order, whatever M is. Knows no instruction set. */
+ * Interface between drivers of matrix products and kernels: tiles over part of K. Vector lanes are
+ * rows of W: a panel has as many rows as a vector has 32-bit lanes, a tile a few panels. So every
+ * element of the result is summed over K in the same order, whatever M is. Knows no instruction
+ * set. */
 #ifndef TND_TILES_H
 #define TND_TILES_H
 
@@ -13,38 +14,39 @@
 #include "tandem/tensor.h"
 
 enum {
-    TND_AFFINE = 1,        /* value = scale * q + min */
-    TND_GROUPS_OF_16 = 2,  /* a scale (and min) for every 16 values, not 32 */
-    TND_BOOK_IQ4 = 1 << 2, /* codes are indices into a book of numbers: that of IQ4_NL and IQ4_XS */
-    TND_BOOK_FP4 = 2 << 2, /* of MXFP4; packed scales are bf16 */
-    TND_BOOK_IQ3_XXS = 3 << 2, /* magnitudes of a grid (ggml-like/quant_grid.h) with both signs */
+    TND_AFFINE = 1,            /* value = scale * q + min */
+    TND_GROUPS_OF_16 = 2,      /* a scale (and min) per 16 values, not 32 */
+    TND_BOOK_IQ4 = 1 << 2,     /* codes are indices into a codebook: that of IQ4_NL and IQ4_XS */
+    TND_BOOK_FP4 = 2 << 2,     /* of MXFP4; packed scales are bf16 */
+    TND_BOOK_IQ3_XXS = 3 << 2, /* magnitudes of a grid (ggml-like/quant_grid.h), with both signs */
     TND_BOOK_IQ3_S = 4 << 2,
     TND_BOOK_IQ2 = 5 << 2,
-    TND_BOOK_IQ1 = 6 << 2, /* -8, 0 and 8, less or more 1 */
+    TND_BOOK_IQ1 = 6 << 2, /* -8, 0 and 8, each minus and plus 1 */
     TND_BOOKS = 7 << 2,
     TND_X_BLOCK = 32, /* activations that share a scale */
-    TND_KC_Q = 512,   /* values of K that a tile of quantised weights holds: it stays in L1 */
+    TND_KC_Q = 512,   /* values of K per tile of quantised weights: it stays in L1 */
     TND_KC_Q_SKINNY =
-        1024,           /* the same for skinny products: long stretches of each row matter more */
-    TND_KC_F = 256,     /* the same for float weights; each such part is summed by itself */
-    TND_GEMV_ROWS = 16, /* rows of a product with one token */
-    TND_GEMV_BLOCKS = 128,  /* and its blocks that are summed before the next rows */
-    TND_GEMV_K_MAX = 32768, /* longer rows go the way of many tokens */
+        1024,              /* likewise for skinny products, where longer runs of each row pay off */
+    TND_KC_F = 256,        /* likewise for float weights; each such part has a separate sum */
+    TND_GEMV_ROWS = 16,    /* rows of a product with one token */
+    TND_GEMV_BLOCKS = 128, /* and blocks that are summed before going on to other rows */
+    TND_GEMV_K_MAX = 32768, /* longer rows are computed as for many tokens */
     TND_LANES_MAX = 16,
     TND_TILE_ROWS_MAX = 64
 };
 
-/* Bits of a code in packed weights, of a type whose row in kernel-list.h has `bits`. */
+/* Bits per code in packed weights, for a type that has `bits` in kernel-list.h. */
 #define TND_PACKED_BITS(form, bits)                                                                \
     (((form)&TND_BOOKS) == 0 ? (bits) : ((form)&TND_BOOKS) < TND_BOOK_IQ2 ? 4 : 3)
 
-/* What an integer scale is multiplied by beside d. */
+/* Factor of integer scales in addition to d. */
 #define TND_BOOK_UNIT(form)                                                                        \
     (((form)&TND_BOOKS) == TND_BOOK_IQ3_XXS ? 0.25f                                                \
      : ((form)&TND_BOOKS) >= TND_BOOK_IQ2   ? 0.125f                                               \
                                             : 1.0f)
 
-/* The numbers of a book plus the offset of its types in kernel-list.h; of 8 numbers twice. */
+/* The numbers of a codebook plus the offset of its types in kernel-list.h; codebooks of 8 numbers
+ * appear twice. */
 static inline const uint8_t *tnd_book_codes(int form)
 {
     static const uint8_t books[7][16] = {
@@ -59,11 +61,12 @@ static inline const uint8_t *tnd_book_codes(int form)
     return books[(form & TND_BOOKS) >> 2];
 }
 
-/* Activations below it become 0: their inverse would overflow. */
+/* Smaller activations become 0, because their inverse would overflow. */
 #define TND_X_TINY 1e-30f
 
-/* Above it the sum of a block may overflow before the scale of the weights makes it small: 32 times
- * the largest code, 128. Results are infinite or not-a-number then, for weights of 0 too. */
+/* With larger activations, the sum of a block may overflow before the weights' scale makes it
+ * small: 32 times the largest code, 128. Results are then infinite or NaN, even for weights of
+ * 0. */
 #define TND_X_HUGE 8e34f
 
 /* 32 quantised activations of one token. */
@@ -71,14 +74,14 @@ struct tnd_x_block {
     int8_t q[TND_X_BLOCK];
     float scale;
     union {
-        int32_t correction[2]; /* -offset times the sum of q, of each 16 values or (in [0]) of 32 */
+        int32_t correction[2]; /* -offset * sum of q: of each 16 values, or in [0] of all 32 */
         float sum[2];          /* affine: scale times the sum of q, likewise */
     } group;
     float unused; /* keeps the block a multiple of 16 bytes */
 };
 
-/* Scale and sums of a block whose values are quantised: `top` is the largest magnitude of them, low
- * and high are the sums of q of its halves. */
+/* Sets scale and sums of a block after quantisation: `top` is the largest magnitude, low and high
+ * are the sums of q over its halves. */
 static inline void tnd_x_block_finish(struct tnd_x_block *out, float top, int32_t low, int32_t high,
                                       int form, int offset)
 {
@@ -95,25 +98,25 @@ static inline void tnd_x_block_finish(struct tnd_x_block *out, float top, int32_
     out->unused = 0;
 }
 
-/* A product of one tile and a few tokens over part of K: y = w * x, or y += w * x. values: per
- * block of 32 and group of 4 values: the 4 bytes of each lane; scales and mins: per block and
- * group the floats of the lanes. */
+/* A product of one tile and a few tokens over part of K: y = w * x, or y += w * x. values: for each
+ * block of 32 and each 4 values in it, the 4 bytes of each lane; scales and mins: for each block
+ * and group, one float per lane. */
 struct tnd_tile_q {
     const uint8_t *values;
     const float *scales;
     const float *mins;
-    size_t values_panel, scales_panel; /* bytes, floats from one panel to the next */
+    size_t values_panel, scales_panel; /* stride between panels, in bytes and in floats */
     int n_blocks;
     int n_tokens;
     const struct tnd_x_block *x;
-    size_t x_blocks; /* from one token to the next */
+    size_t x_blocks; /* between tokens */
     float *y;
-    size_t y_stride; /* floats from one token to the next */
+    size_t y_stride; /* between tokens, in floats */
     bool accumulate;
 };
 
-/* A product of a few rows and one token over all K. The activations of tnd_x_block, apart, aligned
- * to 64 and padded with zeros to a multiple of 16 blocks. */
+/* A product of a few rows and one token over all of K. The members of tnd_x_block in separate
+ * arrays, aligned to 64 bytes and padded with zeros to a multiple of 16 blocks. */
 struct tnd_gemv_q {
     const uint8_t *rows;
     size_t row_bytes;
@@ -126,37 +129,39 @@ struct tnd_gemv_q {
     float *y;
 };
 
-/* A tile of floats. w: per value of K the floats of the lanes. */
+/* A tile of floats. w: for each value of K, one float per lane. */
 struct tnd_tile_f {
     const float *w;
-    size_t w_panel; /* floats from one panel to the next */
+    size_t w_panel; /* stride between panels, in floats */
     int n_values;
     int n_tokens;
     const float *x;
-    size_t x_stride; /* floats from one token to the next */
+    size_t x_stride; /* between tokens, in floats */
     float *y;
     size_t y_stride;
     bool accumulate;
-    const char *ahead; /* memory to fetch meanwhile, or NULL: `n_tokens` stretches */
+    const char *ahead; /* memory to prefetch, or NULL: one run per token */
     size_t ahead_stride, ahead_bytes;
 };
 
 /* Decodes one panel: rows at `rows`, row_bytes apart; n values, a multiple of the block. */
 typedef void tnd_decode_q_fn(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_t *values,
                              float *scales, float *mins);
-/* Bit `bit` of each of 512 bytes (aligned to 64), the first byte's lowest. */
+/* Collects bit `bit` of each of 512 bytes (aligned to 64), the first byte's in the lowest
+ * position. */
 typedef void tnd_pick_bits_fn(const uint8_t *from, int bit, uint8_t *out);
 /* n is a multiple of 8. */
 typedef void tnd_decode_f_fn(const uint8_t *rows, size_t row_bytes, int64_t n, float *w);
 typedef void tnd_gemm_q_fn(const struct tnd_tile_q *tile);
 typedef void tnd_gemv_q_fn(const struct tnd_gemv_q *job);
 typedef void tnd_gemm_f_fn(const struct tnd_tile_f *tile);
-/* n activations of one token (a multiple of 32). `form` and `offset` are those of the weights. */
+/* Quantises n activations of one token (a multiple of 32). `form` and `offset` are those of the
+ * weights. */
 typedef void tnd_quantize_x_fn(const float *x, int64_t n, int form, int offset,
                                struct tnd_x_block *out);
-/* One row to floats; the same bits as tandem_dequantize. */
+/* Dequantises one row, bit-identical to tandem_dequantize. */
 typedef void tnd_dequantize_fn(const void *src, float *dst, int64_t n);
-/* The reverse: n floats to a row. */
+/* Quantises n floats to a row. */
 typedef void tnd_quantize_fn(const float *src, void *dst, int64_t n);
 
 static inline int64_t tnd_min(int64_t a, int64_t b)
@@ -169,8 +174,8 @@ static inline int64_t tnd_max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A loop over registers: must be unrolled wholly. Not where each access is checked: compiling
- * would take minutes a file. */
+/* For loops over registers, which must be fully unrolled. Not with sanitizers: compiling would take
+ * minutes per file. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TND_IS_CHECKED 1
 #elif defined(__has_feature)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * What serves on each CPU family without a table; see tuning.h. */
+ * Default kernel numbers of each CPU family, without a table; see tuning.h. */
 #include "backends/cpu/kernels/tuning.h"
 
 #include <string.h>
 
 #define VALUE(name, value, ...) .name = (value),
 static const struct {
-    const char *family; /* the beginning of tnd_cpu_id */
+    const char *family; /* prefix of tnd_cpu_id */
     struct tnd_tuning tuning;
 } families[] = {
     {"", {TND_TUNING_LIST(VALUE)}},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Kernels over rows of floats that the drivers cpu_*.c call: one struct of pointers, filled by the
- * plain versions first, then by each instruction set that the CPU has. All take any n >= 0 and any
- * alignment; value i of the result never depends on n or on its place in a vector. */
+ * Kernels over rows of floats, for the drivers cpu_*.c: a struct of function pointers, filled with
+ * plain C versions first, then by each instruction set that the CPU supports. All accept any n >= 0
+ * and any alignment; value i of a result never depends on n or on its position in a vector. */
 #ifndef TND_VEC_H
 #define TND_VEC_H
 
@@ -17,18 +17,18 @@ typedef void tnd_vec_unary_fn(const float *a, float *y, int64_t n);
 struct tnd_vec {
     const char *isa;
     tnd_vec_binary_fn *binary[TANDEM_OP_COUNT]; /* of ADD, SUB, MUL, DIV */
-    /** For SQR, SQRT, RELU exact; for SILU, SIGMOID, TANH and GELU at most 4 units in the last
-     *  place off the plain functions; for GELU_ERF at most 2e-7 |x| off. */
+    /** SQR, SQRT, RELU are exact; SILU, SIGMOID, TANH and GELU within 4 units in the last place of
+     * the plain functions; GELU_ERF within 2e-7 |x|. */
     tnd_vec_unary_fn *unary[TANDEM_OP_COUNT];
-    tnd_vec_unary_fn *exp; /* at most 2 units in the last place off */
+    tnd_vec_unary_fn *exp; /* within 2 units in the last place */
     /** y = (a - shift) * factor; `y` may be `a`. */
     void (*affine)(const float *a, float shift, float factor, float *y, int64_t n);
-    /** y = min(max(a, low), high), NaN stays; `y` may be `a`. */
+    /** y = min(max(a, low), high), NaN stays NaN; `y` may be `a`. */
     void (*clamp)(const float *a, float low, float high, float *y, int64_t n);
     double (*sum)(const float *a, int64_t n);
     /** Sum of (a - shift)^2. */
     double (*sum_squares)(const float *a, float shift, int64_t n);
-    /** y = a * scale + mask (`mask` may be NULL); returns the largest y that is a number, else
+    /** y = a * scale + mask (`mask` may be NULL); returns the largest y that is not NaN, else
      * -inf. */
     float (*scores)(const float *a, const float *mask, float scale, float *y, int64_t n);
     /** y = exp(y - largest); returns the sum. */

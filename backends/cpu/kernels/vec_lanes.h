@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The row kernels written once for every width of vectors; included by vec_<isa>.c after it has
- * defined `vec`, LANES, the operations v_* and TND_VEC_FUSED. The end of a row runs through the
- * same instructions as its body (with lanes switched off), so that a value's bits do not depend on
- * n. */
+ * The row kernels, written once for every vector width; vec_<isa>.c includes this file after
+ * defining `vec`, LANES, the operations v_* and TND_VEC_FUSED. The end of a row uses the same
+ * instructions as its body (with lanes masked off), so that a value's bits do not depend on n. */
 #ifndef TND_VEC_LANES_H
 #define TND_VEC_LANES_H
 
@@ -14,7 +13,7 @@
 
 _Static_assert(LANES == TND_VEC_LANES, "a vector is one of lanes.h");
 
-enum { SUM_BLOCK = 1024 }; /* values summed in single precision before a double takes over */
+enum { SUM_BLOCK = 1024 }; /* values per single-precision sum; these sums are added in double */
 
 #define BINARY(name, operation)                                                                    \
     static void name(const float *a, const float *b, float *y, int64_t n)                          \
@@ -54,7 +53,7 @@ static inline vec v_square(vec x)
 
 static inline vec v_relu(vec x)
 {
-    return v_max(v_set(0.0f), x); /* NaN passes as second operand */
+    return v_max(v_set(0.0f), x); /* NaN propagates as second operand */
 }
 
 UNARY(vec_sqr, v_square)
@@ -163,7 +162,7 @@ static float vec_scores(const float *a, const float *mask, float scale, float *y
             x = v_add(x, v_load_part(mask + i, rest));
         }
         v_store_part(y + i, rest, x);
-        largest = v_max(v_keep(x, rest, largest), largest); /* NaN does not count */
+        largest = v_max(v_keep(x, rest, largest), largest); /* NaN is ignored */
     }
     return v_largest(largest);
 }
@@ -221,7 +220,7 @@ static void vec_rope_halves(const float *a, const float *cosines, const float *s
 
 /* ---- weighted rows ---- */
 
-/* Four vectors of the result stay in registers while all rows pass. */
+/* Four vectors of the result stay in registers over all rows. */
 static void vec_add_rows(const float *p, const float *rows, int64_t stride, float *y,
                          int64_t n_rows, int64_t n)
 {
@@ -254,7 +253,8 @@ static void vec_add_rows(const float *p, const float *rows, int64_t stride, floa
     }
 }
 
-/* ---- 16-bit floats: conversions are exact by definition, so the end may run in plain C ---- */
+/* ---- 16-bit floats: conversions are exact by definition, so the end of a row may be plain C
+ * ---- */
 
 #define HALVES(NAME, load, store)                                                                  \
     static void dequantize_##NAME(const void *src, float *y, int64_t n)                            \

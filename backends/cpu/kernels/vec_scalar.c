@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Row kernels in plain C: the truth that the vector versions are compared with. */
+ * Row kernels in plain C: the reference for the vector versions. */
 #include <math.h>
 
 #include "backends/cpu/kernels/kernels.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products of the CPU backend: which task can run for which node, what memory it needs, and
- * the way to the drivers matmul_q.c and matmul_f.c. Knows no instruction set. */
+ * Matrix products of the CPU backend: which task supports which node, how much memory it needs, and
+ * calls of the drivers matmul_q.c and matmul_f.c. Knows no instruction set. */
 #include "backends/cpu/matmul/matmul.h"
 
 #include "backends/cpu/matmul/matmul_id.h"
@@ -105,7 +105,7 @@ size_t tnd_cpu_mul_mat_workspace(const struct tandem_tensor *node, uint32_t task
     }
 }
 
-/* Or that of the rows, when there is no copy. */
+/* Scratch memory of the packed product, or of the unpacked one if there is no copy. */
 static size_t packed_scratch(const struct tandem_tensor *node)
 {
     int64_t m = node->ne[1];
@@ -157,7 +157,7 @@ bool tnd_cpu_mul_mat_is_same_x(const struct tandem_tensor *a, const struct tande
            code_a->offset == code_b->offset;
 }
 
-/* QUANTIZE_X: all tokens, whatever the row range is: every share of the rows needs them. */
+/* QUANTIZE_X: all tokens, whatever the row range, because every range of rows needs them. */
 static void quantize_x(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
                        struct tandem_worker *worker)
 {
@@ -209,8 +209,8 @@ static enum tandem_status check_memory(const struct tandem_work *work,
     return TANDEM_OK;
 }
 
-/* With the packed copy; without one the rows serve, with the same bits. A type without an integer
- * kernel is multiplied by the activations as they are, or rounded by the task. */
+/* Uses the packed copy; without one the original rows, with the same bits. For a type without an
+ * integer kernel, the activations are not quantised, or only rounded by the task. */
 static void mul_mat_q(const struct tnd_cpu_kernels *kernels, const struct tnd_packed_weight *packed,
                       const struct tandem_work *work, struct tandem_worker *worker)
 {

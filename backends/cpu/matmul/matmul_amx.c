@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Driver of products by the tiles of AMX. Activations become blocks once, in the workspace: of
- * bytes for quantised weights, else of bf16 numbers. Weights do part by part of K, a few strips of
- * rows at a time, and all tokens pass over them while they are in the L1 cache. They come from the
- * packed copy where there is one and kernels unpack it, else from the rows: with the same bits. The
- * layouts and bounds are in kernels/amx.h. Knows no instruction set. */
+ * Driver of products with AMX tiles. Activations are converted to blocks once, in the workspace: to
+ * bytes for quantised weights, else to bf16 numbers. Weights are converted part by part of K, a few
+ * strips of rows at a time, and multiplied by all tokens while they are in the L1 cache. They come
+ * from the packed copy if there is one that kernels can unpack, else from the original rows, with
+ * the same bits. Layouts and error bounds are in kernels/amx.h. Knows no instruction set. */
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
@@ -14,11 +14,11 @@
 enum {
     LANES = TND_AMX_LANES,
     VALUES = TND_AMX_VALUES,
-    STRIPS_MOST = 4, /* of rows, that a worker takes at once: half of an L1 cache of 48 KiB */
+    STRIPS_MOST = 4, /* most strips of rows per worker at a time: half of an L1 cache of 48 KiB */
     PAIR = TND_AMX_STRIPS
 };
 
-/* Strips of floats that have several parts: half as many, so that they fit. */
+/* Strips of floats with several parts: half as many, so that they fit. */
 enum {
     BLOCKS_BYTES = STRIPS_MOST * sizeof(struct tnd_amx_block),
     PARTS_BYTES = PAIR * TND_AMX_PARTS * TND_AMX_PART * sizeof(uint16_t),
@@ -27,22 +27,22 @@ enum {
 
 struct scratch {
     _Alignas(64) char w[W_BYTES];
-    float values[VALUES * LANES]; /* of one block, value by value the lanes */
+    float values[VALUES * LANES]; /* of one block: for each value of K, the lanes */
     float scales[VALUES / 16 * LANES];
     float mins[VALUES / 16 * LANES];
     float row[VALUES];
     uint8_t codes[VALUES * LANES];
 };
 
-/* What stays the same during one call. */
+/* What is constant during a call. */
 struct product {
     const struct tnd_cpu_kernels *kernels;
-    const struct tnd_packed_weight *packed; /* NULL: the rows serve */
+    const struct tnd_packed_weight *packed; /* NULL: the original rows are used */
     const struct tandem_tensor *w;
     const struct tnd_type_traits *traits;
     const struct tnd_quant_code *code;
     const char *x;
-    int x_parts, w_parts; /* 0: bytes */
+    int x_parts, w_parts; /* of floats; 0: bytes */
     size_t x_block_bytes, w_block_bytes;
     float *y;
     size_t y_stride;
@@ -103,7 +103,7 @@ static void make_block(const struct tnd_cpu_kernels *kernels, const float *value
 
 /* ---- activations ---- */
 
-/* `n` values of the strip's tokens; missing tokens are zeros. */
+/* Gathers `n` values of the strip's tokens; missing tokens are zeros. */
 static void gather_x(const struct tandem_tensor *x, int64_t token, int64_t k0, int64_t n,
                      float *values)
 {
@@ -167,7 +167,7 @@ static void gather_packed(const struct product *p, struct scratch *s, int64_t st
                            s->values);
 }
 
-/* A panel has 32 rows, two strips; value by value of K their numbers. */
+/* A panel has 32 rows, two strips; for each value of K their numbers. */
 static void gather_packed_f(const struct product *p, struct scratch *s, int64_t strip, int64_t k0,
                             int64_t n)
 {
@@ -211,7 +211,7 @@ static void decode_strip(const struct product *p, struct scratch *s, int64_t str
     make_block(p->kernels, s->values, n, p->w_parts, true, out);
 }
 
-/* All tokens over one block of a few strips of rows. */
+/* Multiplies one block of a few strips of rows by all tokens. */
 static void multiply_block(const struct product *p, struct scratch *s, int64_t strip, int n_strips,
                            int64_t block)
 {
@@ -254,7 +254,7 @@ static void clear_rows(const struct product *p, int64_t begin, int64_t end)
     }
 }
 
-/* Fewer strips at once where there would not be work for everybody. */
+/* Takes fewer strips at a time if there would not be enough work for all workers. */
 static int choose_strips(int64_t n_strips, int w_parts, int workers)
 {
     return w_parts > 1 || n_strips / STRIPS_MOST < 4 * (int64_t)workers ? PAIR : STRIPS_MOST;

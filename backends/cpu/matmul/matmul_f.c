@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Driver of float products: F32, F16 and BF16 weights (the plain ones of 16 bits by
- * matmul_packed_f.c), and quantised ones through a row by row conversion; two-dimensional, strided
- * and batched. A block of rows is packed part by part of K, and all tokens that meet it pass over
- * it. Knows no instruction set. */
+ * Driver of float products: F32, F16 and BF16 weights (plain 16-bit ones use matmul_packed_f.c),
+ * and quantised ones converted row by row; two-dimensional, strided and batched. A block of rows is
+ * packed part by part of K and multiplied by all tokens. Knows no instruction set. */
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
@@ -11,12 +10,12 @@
 #include "ggml-like/tnd_type.h"
 
 enum {
-    BLOCK_ROWS = 128,         /* rows packed together: they stay in L2 */
-    X_STRIDE = TND_KC_F + 16, /* no two tokens in the same cache sets */
+    BLOCK_ROWS = 128,         /* rows packed together; they stay in L2 */
+    X_STRIDE = TND_KC_F + 16, /* avoids conflicts of tokens in cache sets */
     TAIL_ROW_BYTES = TND_KC_F * 4,
     TOKENS_MAX = 16,
     SPAN = 64,       /* values packed between two prefetches */
-    AHEAD = TND_KC_F /* values between packing and prefetching */
+    AHEAD = TND_KC_F /* prefetch distance in values, from packing */
 };
 
 struct scratch {
@@ -26,7 +25,7 @@ struct scratch {
     uint8_t tail[TND_LANES_MAX * TAIL_ROW_BYTES];
 };
 
-/* One matrix of W and all matrices of X that meet it. */
+/* One matrix of W and all matrices of X that are multiplied by it. */
 struct product {
     const struct tnd_cpu_kernels *kernels;
     enum tandem_type type;
@@ -40,7 +39,7 @@ struct product {
     int64_t block; /* rows packed together */
     int tile_tokens;
     tnd_gemm_f_fn *gemm;
-    bool copy_x; /* rows of x would compete for the same cache sets */
+    bool copy_x; /* if rows of x would compete for the same cache sets */
 };
 
 size_t tnd_matmul_f_scratch(int64_t m, int64_t k)
@@ -52,8 +51,8 @@ size_t tnd_matmul_f_scratch(int64_t m, int64_t k)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Asks for the `n` values of `lanes` rows that lie AHEAD values behind column k, or in the rows of
- * the next block where the row ends. Inlined: gcc drops calls of functions that only prefetch. */
+/* Prefetches `n` values of `lanes` rows AHEAD values after column k, or of the next block's rows at
+ * the end of the row. Inlined: gcc drops calls of functions that only prefetch. */
 TND_INLINE void prefetch_rows(const struct product *p, int64_t row, int64_t k, int64_t n)
 {
     k += AHEAD;
@@ -71,7 +70,7 @@ TND_INLINE void prefetch_rows(const struct product *p, int64_t row, int64_t k, i
     }
 }
 
-/* The same through a copy: for rows or values that are missing, and for quantised weights. */
+/* Packs through a copy: for missing rows or values, and for quantised weights. */
 static void pack_copy(const struct product *p, struct scratch *s, const uint8_t *rows, int valid,
                       int64_t n, float *out)
 {
@@ -116,7 +115,7 @@ static void pack_panel(const struct product *p, struct scratch *s, int64_t row, 
     }
 }
 
-/* One tile; through copies where the kernel cannot work in place. */
+/* Multiplies one tile; through copies if the kernel cannot work in place. */
 static void multiply_tile(const struct product *p, struct scratch *s, struct tnd_tile_f *tile,
                           int n_rows)
 {
@@ -140,7 +139,7 @@ static void multiply_tile(const struct product *p, struct scratch *s, struct tnd
     }
 }
 
-/* All tokens of one matrix of X over the packed block. */
+/* Multiplies the packed block by all tokens of one matrix of X. */
 static void multiply_matrix(const struct product *p, struct scratch *s, const char *x, char *y,
                             int64_t row, int64_t n_rows, int64_t k0, int64_t n)
 {
@@ -176,13 +175,13 @@ static void multiply_matrix(const struct product *p, struct scratch *s, const ch
     }
 }
 
-/* Rows row .. row + n_rows - 1 (at most BLOCK_ROWS) of the product. */
+/* Computes rows row .. row + n_rows - 1 (at most BLOCK_ROWS) of the product. */
 static void multiply_block(const struct product *p, struct scratch *s, int64_t row, int64_t n_rows)
 {
     int lanes = p->kernels->f.lanes;
     int64_t tile_rows = (int64_t)lanes * p->kernels->f.panels;
     int64_t packed_rows = (n_rows + tile_rows - 1) / tile_rows * tile_rows;
-    for (int64_t k0 = 0; k0 == 0 || k0 < p->k; k0 += TND_KC_F) { /* once at least: K may be 0 */
+    for (int64_t k0 = 0; k0 == 0 || k0 < p->k; k0 += TND_KC_F) { /* at least once: K may be 0 */
         int64_t n = tnd_min(TND_KC_F, p->k - k0);
         int64_t padded = (n + 7) / 8 * 8;
         for (int64_t r = 0; r < packed_rows && n > 0; r += lanes) {
@@ -231,7 +230,7 @@ void tnd_matmul_f(const struct tnd_cpu_kernels *kernels, const struct tandem_wor
     p.decode = kernels->f.decode[p.type];
     p.w_row_bytes = from_workspace ? (size_t)w->ne[0] * sizeof(float) : w->nb[1];
 
-    /* Few rows: smaller blocks, so that there is work for everybody. */
+    /* with few rows, smaller blocks, so that all workers have work */
     int64_t tile_rows = (int64_t)kernels->f.lanes * kernels->f.panels;
     int64_t n_rows = work->row_end - work->row_begin;
     int64_t matrices = w->ne[2] * w->ne[3];
@@ -240,7 +239,7 @@ void tnd_matmul_f(const struct tnd_cpu_kernels *kernels, const struct tandem_wor
         block -= tile_rows;
     }
     if (x->ne[1] <= 4) {
-        block = tile_rows; /* nothing to gain from more, and the next block is prefetched */
+        block = tile_rows; /* more rows gain nothing, and the next block is prefetched */
     }
     TND_ASSERT(block >= tile_rows && block <= BLOCK_ROWS);
     p.block = block;

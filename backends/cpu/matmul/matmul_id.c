@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Products of experts. The tokens of each expert are gathered, and the drivers of plain products
- * multiply them with a range of the expert's rows; the results are scattered. Weights of experts
- * that no token uses are never read. Index -1 names no expert: its rows are zeroed, as a group
- * behind those of the experts. Each worker groups the tokens by itself, which takes less time than
- * a barrier. Knows no instruction set. */
+ * Products of experts. The tokens of each expert are gathered and multiplied with a range of the
+ * expert's rows by the drivers of plain products; the results are scattered. Weights of experts
+ * that no token uses are never read. Index -1 means no expert: its results are zeroed, as an
+ * additional group after those of the experts. Each worker groups the tokens by itself, which takes
+ * less time than a barrier. Knows no instruction set. */
 #include "backends/cpu/matmul/matmul_id.h"
 
 #include <string.h>
@@ -14,43 +14,43 @@
 #include "base/tnd_status.h"
 
 enum {
-    TOKENS = 256,      /* gathered together at most */
-    TOKENS_LEAST = 32, /* at least, whatever their bytes are */
+    TOKENS = 256,      /* most tokens gathered together */
+    TOKENS_LEAST = 32, /* gathered at least, whatever their size */
     GATHERED_BYTES = 4 << 20,
-    ROWS = 192,  /* of an item */
-    ROWS_F = 768 /* of floats, whose drivers transpose the tokens of each item */
+    ROWS = 192,  /* per item */
+    ROWS_F = 768 /* of floats, because their drivers transpose the tokens for each item */
 };
 
-/* Bytes of what each worker has for itself, one behind the other. */
+/* Layout of a worker's scratch memory: offsets in bytes. */
 struct layout {
-    int64_t tokens; /* that are gathered together */
-    int64_t rows;   /* of an item */
+    int64_t tokens; /* gathered together */
+    int64_t rows;   /* per item */
     size_t row_bytes, offsets_bytes, order_bytes, x_bytes, tiles_bytes, y_bytes;
 };
 
-/* One item: rows of one expert and some of its tokens. */
+/* An item: rows of one expert, and some of its tokens. */
 struct item {
     int64_t expert;
     int64_t first, n_tokens; /* in `order` */
     int64_t row, n_rows;
 };
 
-/* What stays the same during one call. */
+/* What is constant during a call. */
 struct product {
     const struct tnd_cpu_kernels *kernels;
     const struct tandem_work *work;
-    const struct tnd_packed_weight *packed; /* NULL: rows */
+    const struct tnd_packed_weight *packed; /* NULL: the original rows are used */
     const struct tandem_tensor *node, *w, *x, *ids;
-    bool is_quantized; /* X lies quantised in the workspace */
+    bool is_quantized; /* X is quantised in the workspace */
     struct layout layout;
-    int64_t n_groups; /* experts + 1: the last one is nobody */
-    int64_t *offsets; /* {groups + 1}: where the tokens of each expert begin in `order` */
+    int64_t n_groups; /* experts + 1: the last group has no expert */
+    int64_t *offsets; /* {groups + 1}: start of each expert's tokens in `order` */
     int64_t *order;   /* {used * M}: m * used + u, by expert */
     char *gathered;
     char *tiles; /* of the gathered tokens, for AMX */
     float *y;
     struct tandem_worker *worker;
-    struct tandem_worker alone; /* the same as if it were the only one */
+    struct tandem_worker alone; /* as a single worker, for drivers of one item */
 };
 
 static size_t aligned(size_t bytes)
@@ -58,8 +58,8 @@ static size_t aligned(size_t bytes)
     return (bytes + TND_ALIGNMENT - 1) / TND_ALIGNMENT * TND_ALIGNMENT;
 }
 
-/* Products by AMX. Tiles hold tokens that are multiplied together: each worker makes those of its
- * items from gathered floats, and TILE_X does nothing. */
+/* Whether it is a product by AMX. Tiles hold tokens that are multiplied together, so each worker
+ * makes those of its items from gathered floats, and TILE_X does nothing. */
 static bool is_of_tiles(uint32_t task)
 {
     return task == TANDEM_TASK_TILE_X || task == TANDEM_TASK_MUL_MAT_TILES;
@@ -89,8 +89,7 @@ static struct layout find_layout(const struct tandem_tensor *node, uint32_t task
     return out;
 }
 
-/* Scratch memory of the drivers, for any number of tokens up to those that are gathered together.
- */
+/* Scratch memory of the drivers, for any number of gathered tokens. */
 static size_t driver_scratch(const struct tandem_tensor *node, uint32_t task, int64_t tokens)
 {
     const int64_t k = node->src[0]->ne[0];
@@ -131,7 +130,7 @@ size_t tnd_cpu_mul_mat_id_scratch(const struct tandem_tensor *node, uint32_t tas
            driver_scratch(node, task, at.tokens);
 }
 
-/* ---- who uses which expert ---- */
+/* ---- grouping tokens by expert ---- */
 
 static int32_t id_at(const struct product *p, int64_t i)
 {
@@ -142,7 +141,7 @@ static int32_t id_at(const struct product *p, int64_t i)
     return id;
 }
 
-/* An expert, or nobody, who stands behind the last one. */
+/* The group of entry i: its expert, or after all experts the one without. */
 static int64_t group_of(const struct product *p, int64_t i)
 {
     const int32_t id = id_at(p, i);
@@ -168,7 +167,7 @@ static enum tandem_status group(struct product *p)
     for (int64_t g = 0; g < p->n_groups; g++) {
         p->offsets[g + 1] += p->offsets[g];
     }
-    for (int64_t i = n - 1; i >= 0; i--) { /* the ends move to the beginnings */
+    for (int64_t i = n - 1; i >= 0; i--) { /* turns ends of groups into starts */
         p->order[--p->offsets[group_of(p, i) + 1]] = i;
     }
     memmove(p->offsets, p->offsets + 1, (size_t)p->n_groups * sizeof(p->offsets[0]));
@@ -193,7 +192,7 @@ static int64_t row_parts(const struct product *p, int64_t rows)
 
 /* ---- one item ---- */
 
-/* Hands all of it to whoever asks, once. */
+/* Worker callback for a driver: hands out all items once. */
 static bool take_all(struct tandem_worker *worker, int64_t n_items, int64_t chunk,
                      int64_t *out_begin, int64_t *out_end)
 {
@@ -223,8 +222,8 @@ static char *y_row(const struct product *p, int64_t i)
     return tnd_row_at(p->node, i % p->node->ne[1], i / p->node->ne[1], 0);
 }
 
-/* Where the item's rows of X lie, one behind the other: one row where it is, several gathered. They
- * stay for the next items of the same tokens, whose first one is *io_gathered. */
+/* The item's rows of X, one after the other: a single row in place, several ones gathered. They are
+ * kept for the next items with the same tokens; *io_gathered is the first of them. */
 static const char *gather(const struct product *p, const struct item *item, int64_t *io_gathered)
 {
     if (item->n_tokens == 1) {
@@ -241,7 +240,7 @@ static const char *gather(const struct product *p, const struct item *item, int6
     return p->gathered;
 }
 
-/* A matrix over memory, as the drivers read it. */
+/* A temporary tensor over a matrix in memory, for the drivers. */
 static struct tandem_tensor matrix_at(enum tandem_type type, const char *data, int64_t ne0,
                                       int64_t ne1, size_t row_bytes)
 {
@@ -259,7 +258,7 @@ static struct tandem_tensor matrix_at(enum tandem_type type, const char *data, i
     return out;
 }
 
-/* Rows of nobody. */
+/* Zeroes the rows of an item without an expert. */
 static void zero(const struct product *p, const struct item *item)
 {
     for (int64_t t = 0; t < item->n_tokens; t++) {
@@ -268,7 +267,7 @@ static void zero(const struct product *p, const struct item *item)
     }
 }
 
-/* The drivers' product of an item; `is_new`: its tokens are not those of the item before. */
+/* Runs the driver for an item; `is_new`: its tokens differ from those of the previous item. */
 static void run_driver(struct product *p, const struct item *item, struct tandem_work *work,
                        bool is_new)
 {
@@ -324,8 +323,8 @@ static void multiply(struct product *p, const struct item *item, int64_t *io_gat
 
 /* ---- all items ---- */
 
-/* Rows of an item: whole tiles and panels of every driver; fewer where there would not be work for
- * everybody. */
+/* Rows per item: whole tiles and panels of every driver; fewer if there would not be work for all
+ * workers. */
 static int64_t choose_rows(const struct product *p)
 {
     const int64_t unit = TND_TILE_ROWS_MAX;
@@ -340,7 +339,7 @@ static int64_t choose_rows(const struct product *p)
     return rows;
 }
 
-/* Where an expert's items begin; a worker's items follow one another mostly. */
+/* Where an expert's items begin, kept because a worker's items are mostly consecutive. */
 struct cursor {
     int64_t expert, first;
 };
@@ -375,7 +374,7 @@ static void multiply_all(struct product *p)
 {
     const int64_t rows = choose_rows(p);
     struct cursor cursor = {0, 0};
-    int64_t gathered = -1; /* `first` of the tokens that are there */
+    int64_t gathered = -1; /* `first` of the gathered tokens */
     int64_t n_items = 0;
     int64_t begin, end;
     for (int64_t e = 0; e < p->n_groups; e++) {
@@ -394,7 +393,7 @@ static void multiply_all(struct product *p)
     }
 }
 
-/* QUANTIZE_X: each row of X once, however many experts read it. */
+/* QUANTIZE_X: each row of X once, no matter how many experts read it. */
 static void quantize_x(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
                        struct tandem_worker *worker)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Driver of packed weights times quantised activations. A skinny product passes once over all
- * weights, a stream at the speed of the memory. Of a wider one, part by part of K a tile of panels
- * is unpacked into the L1 cache, and all tokens pass over it. Knows no instruction set. */
+ * Driver of packed weights times quantised activations. A skinny product reads all weights once, as
+ * a stream at memory speed. For a wider one, a tile of panels is unpacked into the L1 cache part by
+ * part of K and multiplied by all tokens. Knows no instruction set. */
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
@@ -12,8 +12,8 @@
 enum {
     TOKENS_MAX = 16,
     PART_MOST = TND_UNPACK_PART_MOST,
-    PART_LEAST = 512, /* values of K in one pass of a skinny product: a multiple of every unit */
-    L2_BYTES = 512 * 1024  /* where it is unknown */
+    PART_LEAST = 512, /* least values of K per pass of a skinny product: a multiple of every unit */
+    L2_BYTES = 512 * 1024 /* if unknown */
 };
 
 struct scratch {
@@ -28,7 +28,7 @@ size_t tnd_matmul_packed_scratch(void)
     return (sizeof(struct scratch) + 63) / 64 * 64;
 }
 
-/* What stays the same during one call. */
+/* What is constant during a call. */
 struct product {
     const struct tnd_kernels_q *kernels;
     const struct tnd_tuning *tuning;
@@ -39,21 +39,21 @@ struct product {
     int64_t unit;
     size_t unit_bytes;
     const struct tnd_x_block *x;
-    size_t x_blocks; /* from one token to the next */
+    size_t x_blocks; /* between tokens */
     float *y;
     size_t y_stride;
     int64_t m, k;
-    int64_t part; /* values of K in one pass */
+    int64_t part; /* values of K per pass */
     int64_t row_begin, row_end;
     int tile_tokens;
 };
 
-/* Where the result of a tile goes: straight into y, or at an end of the rows into a copy, since
- * kernels write whole tiles. */
+/* Destination of a tile's result: y itself, or at an end of the rows a copy, because kernels write
+ * whole tiles. */
 struct target {
     float *y;
     size_t stride;
-    int first, n_rows; /* of the tile, that are wanted */
+    int first, n_rows; /* wanted rows of the tile */
     bool is_copy;
 };
 
@@ -120,8 +120,8 @@ static void multiply_panel(const struct product *p, struct scratch *s, int64_t p
     }
 }
 
-/* Panels first .. first + kernels->panels - 1 (missing ones are whatever the scratch holds, and
- * nobody looks at their rows). */
+/* Multiplies panels first .. first + kernels->panels - 1. (Missing panels have arbitrary values;
+ * their rows are not used.) */
 static void multiply_tile(const struct product *p, struct scratch *s, int64_t first,
                           int64_t n_panels)
 {
@@ -163,8 +163,8 @@ static void multiply_tile(const struct product *p, struct scratch *s, int64_t fi
     }
 }
 
-/* Values of K in one pass: as many as leave the activations of all tokens half of the L2 cache,
- * since each panel reads them again. Shorter passes cost: 512 values took 1.09 times as long as all
+/* Values of K per pass: as many as leave half of the L2 cache to the activations of all tokens,
+ * which each panel reads again. Shorter passes cost time: 512 values took 1.09 times as long as all
  * 11008 (Zen 4, 16 to 48 tokens). */
 static int64_t skinny_part(int64_t m)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Driver of packed float weights. Those of 16 bits may lie in rows: parts of them are packed as
- * they are met. Knows no instruction set. */
+ * Driver of packed float weights. 16-bit weights may be unpacked: parts of their rows are packed
+ * when they are needed. Knows no instruction set. */
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
@@ -9,15 +9,15 @@
 
 enum { ROWS = TND_PANEL_F_ROWS };
 
-/* Tokens that are transposed together: the weights are read once for all of them. Of rows more,
- * since they are packed once for all; in pairs they take no more memory. */
+/* Tokens that are transposed together: the weights are read once for all of them. More for unpacked
+ * rows, which are packed once for all of them; as pairs they take no more memory. */
 enum { BLOCK_TOKENS = 4 * TND_PACKED_F_TOKENS, BLOCK_TOKENS_ROWS = 7 * TND_PACKED_F_TOKENS };
 
 struct scratch {
     float y[BLOCK_TOKENS_ROWS * ROWS];
     uint8_t part[TND_KC_F * ROWS * 2]; /* of a panel of 16-bit rows */
-    /* tile by tile, value by value of K the numbers of the tile's tokens; of BF16 pairs of values,
-     * and behind those of a block the rounded rows of the tile in hand */
+    /* by tile and value of K, the numbers of the tile's tokens; for BF16 pairs of values, and after
+     * them the rounded rows of the current tile */
     float x[];
 };
 
@@ -27,19 +27,19 @@ size_t tnd_matmul_packed_f_scratch(int64_t m, int64_t k)
     return (sizeof(struct scratch) + values * sizeof(float) + 63) / 64 * 64;
 }
 
-/* What stays the same during one call. */
+/* What is constant during a call. */
 struct product {
     const struct tnd_packed_bf16_kernels *bf16; /* NULL: activations stay floats */
     tnd_packed_f_fn *kernel;
-    int64_t columns; /* of the numbers that are transposed: K, or pairs of it */
-    const struct tnd_packed_weight *packed; /* NULL: the rows serve */
+    int64_t columns;                        /* of the transposed numbers: K, or its pairs */
+    const struct tnd_packed_weight *packed; /* NULL: the original rows are used */
     const struct tandem_tensor *w;
     const struct tandem_tensor *x;
     float *y;
     size_t y_stride;
     int64_t row_begin, row_end;
-    int tile;     /* tokens of a kernel's call */
-    size_t ahead; /* of a panel's first tile */
+    int tile;     /* tokens per kernel call */
+    size_t ahead; /* prefetch distance of a panel's first tile, in bytes */
 };
 
 /* ---- activations ---- */
@@ -52,7 +52,7 @@ typedef int32_t four_lanes __attribute__((vector_size(16)));
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (four_lanes){__VA_ARGS__})
 #endif
 
-/* Four values of four tokens, from one row each to one column each. */
+/* Transposes four values of four tokens. */
 TND_INLINE void transpose_4x4(const float *const rows[4], int64_t at, float *out, int64_t stride)
 {
     four in[4];
@@ -72,9 +72,9 @@ TND_INLINE void transpose_4x4(const float *const rows[4], int64_t at, float *out
 }
 #undef SHUFFLE
 
-/* Rows of n tokens, a tile, to columns. Each worker does it for itself, which takes a tenth of a
- * product of a few hundred rows of weights if it goes value by value: so in fours, the last of them
- * over tokens of the one before. */
+/* Transposes the rows of n tokens, a tile. Each worker does it for itself, and value by value it
+ * would take a tenth of the time of a product with a few hundred rows of weights; so it goes by
+ * fours, and the last four tokens may overlap the ones before. */
 static void transpose_rows(const float *const *rows, int n, int64_t k, float *out)
 {
     enum { PART = 16 }; /* a cache line of each token */
@@ -95,7 +95,7 @@ static void transpose_rows(const float *const *rows, int n, int64_t k, float *ou
     }
 }
 
-/* Tokens first .. first + n - 1 of a tile; `spare` has room for their rounded rows. */
+/* Transposes tokens first .. first + n - 1 of a tile; `spare` has room for their rounded rows. */
 static void transpose_x(const struct product *p, int64_t first, int n, float *spare, float *out)
 {
     const float *rows[TND_PACKED_F_TOKENS];
@@ -105,7 +105,7 @@ static void transpose_x(const struct product *p, int64_t first, int n, float *sp
                                                 (size_t)(first + t) * p->x->nb[1]);
         if (p->bf16 != NULL) {
             float *pairs = spare + t * p->columns;
-            pairs[p->columns - 1] = 0.0f; /* of an odd K half of it */
+            pairs[p->columns - 1] = 0.0f; /* second half of the last pair if K is odd */
             p->bf16->round(rows[t], p->w->ne[0], (uint16_t *)(void *)pairs);
             rows[t] = pairs;
         }
@@ -113,7 +113,7 @@ static void transpose_x(const struct product *p, int64_t first, int n, float *sp
     transpose_rows(rows, n, p->columns, out);
 }
 
-/* Values k0 .. k0 + n - 1 of a panel times a block of tokens. */
+/* Multiplies values k0 .. k0 + n - 1 of a panel by a block of tokens. */
 static void multiply_tiles(const struct product *p, const float *x, const uint8_t *panel,
                            int64_t k0, int64_t n, int64_t n_tokens, float *y, size_t y_stride)
 {
@@ -146,8 +146,8 @@ static void multiply_rows(const struct product *p, struct scratch *s, int64_t ro
     }
 }
 
-/* One panel times a block of tokens. A panel at an end of the rows goes through a copy, since
- * kernels write all of it. */
+/* Multiplies one panel by a block of tokens. A panel at an end of the rows goes through a copy,
+ * because kernels write all of it. */
 static void multiply_panel(const struct product *p, struct scratch *s, int64_t panel, int64_t token,
                            int64_t n_tokens)
 {
@@ -171,9 +171,9 @@ static void multiply_panel(const struct product *p, struct scratch *s, int64_t p
     }
 }
 
-/* Up to so many multiply-adds for each line of the weights it is the memory that limits: what is
- * fetched from far ahead delays what is needed next. (Zen 5: F32 from 8 tokens on, F16 from 4 on,
- * pairs of BF16 from 8 on gain from 16 KiB, fewer lose.) */
+/* Up to WORK_MOST multiply-adds per line of weights, memory is the limit: prefetching far ahead
+ * delays lines that are needed sooner. (Zen 5: F32 from 8 tokens on, F16 from 4 on, pairs of BF16
+ * from 8 on gain from 16 KiB; with fewer tokens they lose.) */
 static size_t bytes_ahead(const struct product *p, const struct tnd_tuning *tuning)
 {
     enum { LINE = 64, WORK_MOST = 127 };
@@ -204,7 +204,7 @@ void tnd_matmul_packed_f(const struct tnd_cpu_kernels *kernels,
     struct scratch *s = worker->scratch;
     const int64_t m = node->ne[1];
     const int64_t first = p.row_begin / ROWS;
-    int64_t transposed = -1; /* block of tokens in the scratch */
+    int64_t transposed = -1; /* block of tokens that is in the scratch memory */
     int64_t begin;
     int64_t end;
     TND_ASSERT(p.kernel != NULL && (packed != NULL || w->type != TANDEM_TYPE_F32));

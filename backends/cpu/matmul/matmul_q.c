@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Driver of quantised weights times quantised activations: a tile of rows is decoded part by part
- * of K into scratch that stays in the L1 cache, and all tokens pass over it. Knows no instruction
- * set. */
+ * of K into scratch memory that stays in the L1 cache, and multiplied by all tokens. Knows no
+ * instruction set. */
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
@@ -14,7 +14,7 @@ enum {
     TAIL_ROW_BYTES = TND_KC_Q_SKINNY / 32 * 34 + 32, /* Q8_0 is the widest */
     SKINNY_TOKENS = 4,
     TOKENS_MAX = 16,
-    SPAN = 128 /* values decoded between two prefetches, or one block */
+    SPAN = 128 /* values decoded between two prefetches, at least one block */
 };
 
 struct scratch {
@@ -25,7 +25,7 @@ struct scratch {
     uint8_t tail[TND_LANES_MAX * TAIL_ROW_BYTES];
 };
 
-/* The one token of tnd_gemv_q. */
+/* The single token of tnd_gemv_q. */
 struct gemv_scratch {
     int8_t x[TND_GEMV_K_MAX];
     float x_scale[TND_GEMV_K_MAX / TND_X_BLOCK];
@@ -33,21 +33,21 @@ struct gemv_scratch {
     float x_sum[TND_GEMV_K_MAX / TND_X_BLOCK];
 };
 
-/* What stays the same during one call. */
+/* What is constant during a call. */
 struct product {
     const struct tnd_kernels_q *kernels;
     const struct tnd_type_traits *traits;
     tnd_decode_q_fn *decode;
     tnd_gemm_q_fn *gemm;
-    const uint8_t *w; /* K x N blocks */
+    const uint8_t *w; /* blocks, K x N */
     size_t w_row_bytes;
     const struct tnd_x_block *x;
-    size_t x_blocks; /* from one token to the next */
+    size_t x_blocks; /* between tokens */
     float *y;
     size_t y_stride;
     int64_t m, n, k;
     int64_t group; /* values that share a scale */
-    int64_t kc;    /* values of K decoded at once */
+    int64_t kc;    /* values of K decoded at a time */
     size_t values_panel, scales_panel;
     int tile_tokens;
 };
@@ -66,10 +66,10 @@ size_t tnd_matmul_q_scratch(void)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Asks for the bytes that share `part` of `parts` of the next tile holds. Rows are more streams
- * than the hardware follows, but the rows of a tile lie one behind the other: it is fetched in
- * one line, a little with each span that is decoded. Inlined: gcc takes calls of a function that
- * only prefetches for calls without effect, and drops them. */
+/* Prefetches share `part` of `parts` of the next tile. Hardware prefetchers cannot follow as many
+ * streams as there are rows, but the rows of a tile are contiguous: they are fetched linearly, a
+ * little with each decoded span. Inlined, because gcc considers calls of a function that only
+ * prefetches as having no effect, and drops them. */
 TND_INLINE void prefetch_next(const struct product *p, int64_t row, int64_t part, int64_t parts)
 {
     int64_t tile_rows = (int64_t)p->kernels->lanes * p->kernels->panels;
@@ -122,7 +122,7 @@ static void decode_tile(const struct product *p, struct scratch *s, int64_t row,
     }
 }
 
-/* A tile at the end of the rows: through a copy, since kernels write whole tiles. */
+/* A tile at the end of the rows: goes through a copy, because kernels write whole tiles. */
 static void gemm_tail(const struct product *p, struct scratch *s, struct tnd_tile_q *tile,
                       int n_rows)
 {
@@ -141,7 +141,7 @@ static void gemm_tail(const struct product *p, struct scratch *s, struct tnd_til
     }
 }
 
-/* All tokens over the part of the tile that is decoded. */
+/* Multiplies the decoded part of the tile by all tokens. */
 static void multiply_tile(const struct product *p, struct scratch *s, int64_t row, int n_rows,
                           int64_t k0, int64_t n)
 {
@@ -169,7 +169,7 @@ static void multiply_tile(const struct product *p, struct scratch *s, int64_t ro
     }
 }
 
-/* One token: rows as they lie in memory. */
+/* One token: rows are read in place. */
 static void multiply_token(const struct product *p, tnd_gemv_q_fn *gemv,
                            const struct tandem_work *work, struct tandem_worker *worker)
 {
@@ -249,7 +249,7 @@ void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work 
         for (int64_t tile = begin; tile < end; tile++) {
             int64_t row = work->row_begin + tile * tile_rows;
             int n_rows = (int)tnd_min(tile_rows, work->row_end - row);
-            /* once at least: K may be 0 */
+            /* at least once: K may be 0 */
             for (int64_t k0 = 0; k0 == 0 || k0 < p.k; k0 += p.kc) {
                 int64_t n = tnd_min(p.kc, p.k - k0);
                 decode_tile(&p, worker->scratch, row, n_rows, k0, n);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Driver of float products with many tokens. Here the lanes of a vector are tokens: X is packed
- * once for a whole block of tokens, and the rows of W, converted to floats at most, are broadcast
- * value by value, so that nothing is transposed in the large operand. The kernel is that of
- * matmul_f.c with its operands exchanged: each element has the same bits. Knows no instruction
- * set. */
+ * Driver of float products with many tokens. Here vector lanes are tokens: X is packed once per
+ * block of tokens, and the rows of W, at most converted to floats, are broadcast value by value, so
+ * that the large operand is never transposed. The kernel is that of matmul_f.c with its operands
+ * exchanged, so results are bit-identical. Knows no instruction set. */
 #include <string.h>
 
 #include "backends/cpu/cpu_profiles.h"
@@ -13,41 +12,41 @@
 #include "ggml-like/tnd_type.h"
 
 enum {
-    ROWS = 96,                         /* of W, that a worker takes at once */
-    TILE_ROWS = 16,                    /* at least what a kernel takes */
-    W_STRIDE = TND_KC_F + 16,          /* no two rows in the same cache sets */
-    TOKENS = 384,                      /* of a block: its part of K stays in L2 */
+    ROWS = 96,                         /* of W, per item */
+    TILE_ROWS = 16,                    /* at least as many as a kernel's tile has */
+    W_STRIDE = TND_KC_F + 16,          /* avoids conflicts of rows in cache sets */
+    TOKENS = 384,                      /* per block: its part of K stays in L2 */
     TOKENS_UNIT = 32,                  /* a multiple of every kernel's tile */
-    TOKENS_LEAST = TND_CPU_TOKEN_STEP, /* fewer would waste more lanes than packing costs */
+    TOKENS_LEAST = TND_CPU_TOKEN_STEP, /* with fewer, unused lanes cost more than packing saves */
     Y_STRIDE = TOKENS + 16,
     X_FLOATS_MOST = 2 << 20
 };
 
 struct scratch {
     float w[TILE_ROWS * W_STRIDE];
-    float y[ROWS * Y_STRIDE]; /* of each row all tokens */
+    float y[ROWS * Y_STRIDE]; /* by row, all tokens */
     float transposed[Y_STRIDE * TND_LANES_MAX];
     float tail[TND_LANES_MAX * TND_KC_F];
-    float x[]; /* by part of K, panel of tokens, value: the lanes */
+    float x[]; /* by part of K, panel of tokens and value: the lanes */
 };
 
 struct product {
     const struct tnd_cpu_kernels *kernels;
     enum tandem_type type;
     const struct tnd_type_traits *traits;
-    tnd_decode_f_fn *transpose; /* floats of `lanes` rows to lanes */
+    tnd_decode_f_fn *transpose; /* transposes floats of `lanes` rows */
     size_t w_row_bytes;
     size_t x_row_bytes, y_row_bytes;
     int64_t k, n;
     int64_t block_tokens; /* a multiple of TOKENS_UNIT */
-    bool in_place;        /* rows are floats already */
+    bool in_place;        /* rows are F32 already */
 };
 
-/* What one item works on. */
+/* What an item works on. */
 struct item {
     const uint8_t *w;
-    char *y;        /* of the first token of the block */
-    int64_t tokens; /* valid ones of the block */
+    char *y;        /* at the block's first token */
+    int64_t tokens; /* existing ones of the block */
     int64_t row, n_rows;
 };
 
@@ -56,7 +55,7 @@ static int64_t padded_k(int64_t k)
     return (k + TND_KC_F - 1) / TND_KC_F * TND_KC_F;
 }
 
-/* Tokens packed together; 0 when this driver is not for such a product. */
+/* Tokens packed together; 0 if this driver is not suitable for the product. */
 static int64_t block_tokens(int64_t m, int64_t k)
 {
     if (m < TOKENS_LEAST || k < 1 || padded_k(k) > X_FLOATS_MOST / TOKENS_UNIT) {
@@ -80,7 +79,7 @@ size_t tnd_matmul_wide_scratch(int64_t m, int64_t k)
                        : sizeof(struct scratch) + (size_t)(tokens * padded_k(k)) * sizeof(float);
 }
 
-/* Packs all K of the block's tokens; tokens that are missing become zeros. */
+/* Packs all K of the block's tokens; missing tokens are zeros. */
 static void pack_x(const struct product *p, struct scratch *s, const char *x, int64_t tokens)
 {
     int64_t lanes = p->kernels->f.lanes;
@@ -108,7 +107,7 @@ static void pack_x(const struct product *p, struct scratch *s, const char *x, in
     }
 }
 
-/* `n` values of each row of a tile as floats. */
+/* Converts `n` values of each row of a tile to floats. */
 static void convert_rows(const struct product *p, struct scratch *s, const uint8_t *from,
                          int n_rows, int64_t n)
 {
@@ -117,8 +116,8 @@ static void convert_rows(const struct product *p, struct scratch *s, const uint8
     }
 }
 
-/* What the worker converts next: the same part of the next rows, or the next part of the item's
- * first rows. No more than that: rows that are a power of two apart share few cache sets. */
+/* Sets what to prefetch: the same part of the next rows, or the next part of the item's first rows.
+ * No more than that, because rows that are a power of two apart share few cache sets. */
 static void look_ahead(const struct product *p, const struct item *item, int64_t r, int64_t k0,
                        struct tnd_tile_f *tile)
 {
@@ -140,12 +139,12 @@ static void look_ahead(const struct product *p, const struct item *item, int64_t
     }
 }
 
-/* All tokens of the block over part of K of the item's rows. */
+/* Multiplies part of K of the item's rows by all tokens of the block. */
 static void multiply_part(const struct product *p, struct scratch *s, const struct item *item,
                           int64_t k0, int64_t n)
 {
     const struct tnd_kernels_f *f = &p->kernels->f;
-    const int64_t step = (int64_t)f->lanes * f->panels; /* tokens of a tile */
+    const int64_t step = (int64_t)f->lanes * f->panels; /* tokens per tile */
     TND_ASSERT(0 < n && n <= TND_KC_F && item->n_rows <= ROWS && item->row + item->n_rows <= p->n);
     int tile_rows = tnd_tile_tokens(item->n_rows, f->tokens);
     for (int64_t r = 0; r < item->n_rows; r += tile_rows) {
@@ -179,7 +178,7 @@ static void multiply_part(const struct product *p, struct scratch *s, const stru
     }
 }
 
-/* From rows of tokens to tokens of rows. */
+/* Transposes the result: from rows by tokens to tokens by rows. */
 static void store_y(const struct product *p, struct scratch *s, const struct item *item)
 {
     int64_t lanes = p->kernels->f.lanes;
@@ -195,7 +194,7 @@ static void store_y(const struct product *p, struct scratch *s, const struct ite
     }
 }
 
-/* Rows of one item: fewer where there would not be work for everybody. */
+/* Rows per item; fewer if there would not be work for all workers. */
 static int64_t choose_rows(int64_t n_rows, int64_t others, int tile_rows, int workers)
 {
     int64_t rows = ROWS / tile_rows * tile_rows;
@@ -230,7 +229,7 @@ void tnd_matmul_wide(const struct tnd_cpu_kernels *kernels, const struct tandem_
     int64_t m = x->ne[1];
     int64_t n_rows = work->row_end - work->row_begin;
     int64_t token_blocks = (m + p.block_tokens - 1) / p.block_tokens;
-    int64_t matrices = x->ne[2] * x->ne[3] * token_blocks; /* each is packed on its own */
+    int64_t matrices = x->ne[2] * x->ne[3] * token_blocks; /* each is packed separately */
     TND_ASSERT(p.traits != NULL && (p.traits->dequantize != NULL || p.in_place));
     int64_t rows = choose_rows(n_rows, matrices, kernels->f.tokens, worker->count);
     int64_t row_blocks = (n_rows + rows - 1) / rows;

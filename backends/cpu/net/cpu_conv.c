@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions as direct sums: a tile of places by a tile of filters, summed over the taps of the
- * window in registers, reading rows of channels where they lie. And what stands in front of them
- * or of a matrix product: padded rows, rows of what places see. */
+ * Convolutions by direct sums: a tile of output positions by a tile of filters, summed over the
+ * taps of the window in registers; rows of channels are read in place. Also prepares input for them
+ * and for matrix products: padded rows, rows of windows (columns). */
 #include <string.h>
 
 #include "backends/cpu/net/cpu_net.h"
 
 enum { ITEM_TILES = 8, FEW_PLACES = 8 /* of a tile of few filters */ };
 
-/* Weights that stay in the cache of a core while places are gone through: what the blocks of a
- * place read and write then lies side by side (an expansion of 16 to 96 channels, 112x112: 0.57 in
- * place of 0.76 ms). */
+/* Weights that stay in a core's cache over all positions, in values: then all blocks of a position
+ * run together, and what they read and write is adjacent (an expansion of 16 to 96 channels,
+ * 112x112: 0.57 instead of 0.76 ms). */
 enum { CACHED_WEIGHTS = 65536 };
 
-/* How the places and filters are handed out: some tiles of places by a block of panels. */
+/* How positions and filters are divided: some tiles of positions by a block of panels. */
 struct tiles {
     const struct tnd_conv_kernel *kernel;
     const struct tnd_strip_kernel *strip;
-    int64_t pixels;       /* places of a tile: tiles are about equally large */
-    int64_t group_blocks; /* of the panels of a group */
+    int64_t pixels;       /* positions per tile; all tiles have about the same size */
+    int64_t group_blocks; /* blocks of panels per group */
     int64_t n_blocks, block_items;
-    bool by_place; /* all blocks of some places one after the other, else all places of a block */
+    bool by_place; /* all blocks of some positions in sequence, else all positions of a block */
 };
 
 static struct tiles tiles_of(const struct tnd_cpu_kernels *kernels, const struct tnd_conv *conv)
@@ -36,15 +36,15 @@ static struct tiles tiles_of(const struct tnd_cpu_kernels *kernels, const struct
     return tiles;
 }
 
-/* Where tiles lie, and what all tiles of some items work in. */
+/* A tile's filters, and buffers that all tiles of an item share. */
 struct tile {
-    int64_t group, panel; /* the first panel, of the group */
+    int64_t group, panel; /* `panel`: the first one, within the group */
     int n_panels, n_filters;
     const float *rows[TND_CONV_MAX_TAPS * TND_CONV_PIXELS];
     float sums[TND_EPILOGUE_ROWS * TND_CONV_FILTERS];
 };
 
-/* The sums of a tile of `n` places, with the ending, if there is one. */
+/* Computes a tile of `n` positions, with its ending if there is one. */
 static void sum_tile(const struct tnd_conv *conv, const struct tiles *tiles,
                      const tandem_tensor *node, struct tile *at, int64_t first, int n,
                      const struct tnd_conv_ending *ending, float *y)
@@ -70,7 +70,7 @@ static void sum_tile(const struct tnd_conv *conv, const struct tiles *tiles,
     }
 }
 
-/* Some tiles side by side, at most TND_EPILOGUE_ROWS places, whose program runs once. */
+/* Computes some adjacent tiles, at most TND_EPILOGUE_ROWS positions, and runs the epilogue once. */
 static void run_tiles(const struct tnd_conv *conv, const struct tiles *tiles,
                       const tandem_tensor *node, struct tile *at, int64_t first, int n)
 {
@@ -142,7 +142,7 @@ enum tandem_status tnd_cpu_work_conv(const struct tnd_cpu_kernels *kernels,
     return TANDEM_OK;
 }
 
-/* ---- what comes in front ---- */
+/* ---- preparing input ---- */
 
 enum tandem_status tnd_cpu_work_pad_rows(const struct tnd_cpu_kernels *kernels,
                                          const struct tandem_tensor *node, int64_t begin,
@@ -161,7 +161,7 @@ enum tandem_status tnd_cpu_work_pad_rows(const struct tnd_cpu_kernels *kernels,
     return TANDEM_OK;
 }
 
-/* Rows of places: for each group all places, of each the taps with their channels. */
+/* Rows of windows: for each group all positions, for each of them the taps with their channels. */
 enum tandem_status tnd_cpu_work_columns(const struct tnd_cpu_kernels *kernels,
                                         const struct tandem_tensor *node, int64_t begin,
                                         int64_t end)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Where the windows of convolutions lie, channels last: pointers to the rows of channels that
- * places of the result see. */
+ * Windows of convolutions, channels last: pointers to the rows of channels that output positions
+ * read. */
 #include "backends/cpu/net/cpu_net.h"
 
-/* Where the window begins for a place of the result; returns the image. */
+/* Start of an output position's window; returns the image. */
 static int64_t place_of(const struct tnd_conv *conv, int64_t pixel, int64_t *start)
 {
     for (int i = conv->n - 1; i >= 0; i--) {
@@ -13,7 +13,7 @@ static int64_t place_of(const struct tnd_conv *conv, int64_t pixel, int64_t *sta
     return pixel;
 }
 
-/* How many of `n` places from one on, in the same line, see nothing of the padding. */
+/* How many of `n` positions in one line, starting at this one, read no padding. */
 static int count_whole(const struct tnd_conv *conv, const int64_t *start, int n)
 {
     const int last = conv->n - 1;
@@ -30,7 +30,7 @@ static int count_whole(const struct tnd_conv *conv, const int64_t *start, int n)
     return whole < n ? (int)whole : n;
 }
 
-/* Pointers of such places, `step` from tap to tap. */
+/* Pointers for such positions; `step`: between taps. */
 static void find_whole(const struct tnd_conv *conv, const float *x, int64_t image,
                        const int64_t *start, int n, const float **rows, int64_t step)
 {
@@ -46,7 +46,7 @@ static void find_whole(const struct tnd_conv *conv, const float *x, int64_t imag
     }
 }
 
-/* Pointers of one place at the edge. */
+/* Pointers for one position at the edge. */
 static void find_rows(const struct tnd_conv *conv, const float *x, int64_t image,
                       const int64_t *start, const float **rows, int64_t step)
 {

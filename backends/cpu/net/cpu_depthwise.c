@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions of one filter a channel, channels last: parts of lines whose windows share what they
- * load, or places one by one where the window has gaps or another size. */
+ * Depthwise convolutions (one filter per channel), channels last: parts of lines whose windows
+ * share loaded values, or single positions if the window is dilated or has another size. */
 #include "backends/cpu/net/cpu_net.h"
 
-enum { FEW_PLACES = 192 /* where larger items would be too few for several threads */ };
+enum { FEW_PLACES = 192 /* positions that need smaller items for several threads */ };
 
-/* How the places are handed out: lines in about equal parts, some parts an item. */
+/* How positions are divided: lines into parts of about equal size, some parts per item. */
 struct parts {
-    int64_t places, in_line; /* of a part, and how many a line has */
-    int64_t in_item, n;      /* parts of an item, and of all lines */
+    int64_t places, in_line; /* of a part; parts per line */
+    int64_t in_item, n;      /* parts per item; parts of all lines */
 };
 
 static bool has_lines(const struct tnd_conv *conv)
@@ -31,7 +31,7 @@ static struct parts parts_of(const struct tnd_conv *conv)
     return parts;
 }
 
-/* Where the places of a part begin. */
+/* The positions of a part. */
 struct part {
     int64_t pixel;
     int n_places;
@@ -45,7 +45,7 @@ static struct part part_of(const struct tnd_conv *conv, const struct parts *part
                          .n_places = (int)tnd_min(parts->places, line - first)};
 }
 
-/* A tile through the epilogue to the result. */
+/* Writes a tile through the epilogue to the result. */
 static void write_tile(const struct tnd_cpu_kernels *kernels, const struct tnd_conv *conv,
                        const tandem_tensor *node, const struct tnd_fuse_tile *tile)
 {
@@ -55,7 +55,7 @@ static void write_tile(const struct tnd_cpu_kernels *kernels, const struct tnd_c
                        conv->all_channels);
 }
 
-/* The parts of an item, a block of channels at a time, whose epilogue runs once. */
+/* Computes the parts of an item, a block of channels at a time, and runs their epilogue once. */
 static void run_lines(const struct tnd_cpu_kernels *kernels, const struct tnd_conv *conv,
                       const tandem_tensor *node, const struct parts *parts, int64_t item)
 {
@@ -86,7 +86,7 @@ static void run_lines(const struct tnd_cpu_kernels *kernels, const struct tnd_co
         tile.column = lines.channel;
         tile.n_columns = lines.n_channels;
         lines.y = sums;
-        for (int i = 0; i < n; i++) { /* (what a short part has too much, the next one replaces) */
+        for (int i = 0; i < n; i++) { /* (the next one overwrites what a short part has too much) */
             struct tnd_strip_operand operands[TND_FUSE_REGISTERS];
             tile.row = part[i].pixel;
             lines.ending = tnd_epilogue_ending(kernel, conv->epilogue, node, &tile,
@@ -106,13 +106,13 @@ static void run_lines(const struct tnd_cpu_kernels *kernels, const struct tnd_co
     }
 }
 
-/* Places at a time where windows share nothing: few where there would be few items. */
+/* Positions at a time if windows share nothing; fewer if there would be few items. */
 static int64_t depth_pixels(const struct tnd_conv *conv)
 {
     return conv->n_pixels < FEW_PLACES ? 4 : 12;
 }
 
-/* Some places by a block of channels at a time. */
+/* Computes some positions, a block of channels at a time. */
 static void run_places(const struct tnd_cpu_kernels *kernels, const struct tnd_conv *conv,
                        const tandem_tensor *node, int64_t item)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Epilogues: a program over the result of a node that runs inside of the node, tile by tile. */
+ * Epilogues: a program over the result of a node that runs within the node, tile by tile. */
 #include <string.h>
 
 #include "backends/cpu/net/cpu_net.h"
@@ -17,7 +17,7 @@ struct tnd_conv_ending tnd_epilogue_ending(const struct tnd_conv_kernel *kernel,
     if (tile->n_columns % kernel->end_filters != 0 || (epilogue != NULL && !epilogue->ends_sums)) {
         return ending;
     }
-    ending.codes = epilogue == NULL ? end : epilogue->fuse.codes + 1; /* (behind the load) */
+    ending.codes = epilogue == NULL ? end : epilogue->fuse.codes + 1; /* (after the load) */
     for (int i = 0; epilogue != NULL && i < epilogue->fuse.n_inputs; i++) {
         const float *row = epilogue->rows[i];
         const int64_t stride = row != NULL ? 0 : epilogue->matrix.strides[i][0];
@@ -46,7 +46,7 @@ static void copy_rows(const float *from, int64_t from_row, int n_rows, int n_col
     const int narrow = n_columns >= 8 ? 0 : n_columns >= 4 ? 4 : n_columns >= 2 ? 2 : 1;
     const int last = n_columns - narrow;
     for (int r = 0; r < n_rows; r++, from += from_row, to += to_row) {
-        switch (narrow) { /* (a call would take longer; the two parts may overlap) */
+        switch (narrow) { /* inline, because a call takes longer; the two halves may overlap */
         case 4:
             memcpy(to, from, 4 * sizeof(float));
             memcpy(to + last, from + last, 4 * sizeof(float));
@@ -65,8 +65,9 @@ static void copy_rows(const float *from, int64_t from_row, int n_rows, int n_col
     }
 }
 
-/* Runs the program over rows of a tile that is no wider than the kernel. Kernels take whole
- * vectors: of a narrow tile, rows of operands that were computed are copied, and the result is. */
+/* Runs the program over the rows of a tile that is no wider than the kernel. Kernels process whole
+ * vectors, so for a narrow tile the rows of computed operands and of the result go through
+ * copies. */
 static void run_rows(const struct tnd_strip_kernel *kernel, const struct tnd_epilogue *epilogue,
                      const tandem_tensor *node, const struct tnd_fuse_tile *tile, float *y,
                      int64_t line)

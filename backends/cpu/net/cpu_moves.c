@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Joining, gathering and padding along an axis: whole runs of values lie side by side in the
- * operands. */
+ * Concatenation, gather and padding along an axis: whole runs of adjacent values are copied. */
 #include <string.h>
 
 #include "backends/cpu/net/cpu_net.h"
 
-/* Where row `outer` of the dimensions in front of an axis begins, in values. */
+/* Offset of row `outer` of the dimensions before an axis, in values. */
 static int64_t row_offset(const struct tnd_view *view, int axis, int64_t outer)
 {
     int64_t offset = 0;
@@ -16,7 +15,7 @@ static int64_t row_offset(const struct tnd_view *view, int axis, int64_t outer)
     return offset;
 }
 
-/* Copies `n` places of an axis from place `at` on, of one row of places. */
+/* Copies `n` indices of an axis from index `at` on, for row `outer`. */
 static enum tandem_status copy_places(const struct tnd_view *view, int axis, int64_t outer,
                                       int64_t at, int64_t n, char *to)
 {
@@ -42,7 +41,7 @@ static enum tandem_status copy_places(const struct tnd_view *view, int axis, int
     return tnd_kernel_copy(&copy);
 }
 
-/* One place of the axis of the result after the other. */
+/* Copies the result index by index of the axis. */
 static enum tandem_status join_places(const struct tnd_work *work, const tandem_tensor *node,
                                       int64_t begin, int64_t end)
 {
@@ -63,7 +62,7 @@ static enum tandem_status join_places(const struct tnd_work *work, const tandem_
     return TANDEM_OK;
 }
 
-/* All places of the axis, one operand after the other. */
+/* Copies all indices of the axis, operand by operand. */
 static enum tandem_status join_rows(const struct tnd_work *work, const tandem_tensor *node,
                                     int64_t begin, int64_t end)
 {
@@ -85,9 +84,9 @@ static enum tandem_status join_rows(const struct tnd_work *work, const tandem_te
     return TANDEM_OK;
 }
 
-/* ---- rows of a few values ---- */
+/* ---- short rows ---- */
 
-/* Where a few values of each row are taken from, and how many. */
+/* Which few values of each row are copied. */
 struct few {
     int n;
     int64_t offsets[TND_JOIN_LONG]; /* in values, from the row's first one */
@@ -99,7 +98,7 @@ static struct few values_of_row(const struct tnd_view *view, int axis)
     for (int d = axis; d < view->shape.n; d++) {
         const int before = out.n;
         const int extent = (int)view->shape.dims[d];
-        for (int k = before * extent - 1; k >= 0; k--) { /* (in place: the last ones first) */
+        for (int k = before * extent - 1; k >= 0; k--) { /* in place: backwards */
             out.offsets[k] = out.offsets[k / extent] + k % extent * view->strides[d];
         }
         out.n = before * extent;
@@ -107,8 +106,8 @@ static struct few values_of_row(const struct tnd_view *view, int axis)
     return out;
 }
 
-/* A few values of `n` places to the result, one place `row` values behind the other. Place `i` is
- * `i * by_place + indices[i] * by_index` values behind `from`; `indices` NULL: without them. */
+/* Copies a few values for each of `n` rows of the result, `row` values apart. Row `i` reads from `i
+ * * by_place + indices[i] * by_index` values after `from`; `indices` may be NULL. */
 struct move {
     const char *from;
     const int64_t *indices;
@@ -147,7 +146,7 @@ static void move_few(const struct few *few, const struct move *move, size_t byte
     }
 }
 
-/* The values of one operand in rows `begin` to `end - 1`, `row` values long. */
+/* Copies the values of one operand in rows `begin` to `end - 1`, whose length is `row`. */
 static void join_few(const struct tnd_view *view, int axis, int64_t begin, int64_t end, char *to,
                      int64_t row)
 {
@@ -166,7 +165,7 @@ static void join_few(const struct tnd_view *view, int axis, int64_t begin, int64
     }
 }
 
-/* Groups of short rows: values that lie far apart are read operand by operand. */
+/* Groups of short rows: operand by operand, because their values lie far apart. */
 static void join_short_rows(const struct tnd_work *work, const tandem_tensor *node, int64_t begin,
                             int64_t end)
 {
@@ -200,11 +199,11 @@ enum tandem_status tnd_cpu_work_join(const struct tnd_cpu_kernels *kernels,
                                : join_rows(work, node, begin, end);
 }
 
-/* ---- gathering ---- */
+/* ---- gather ---- */
 
 enum { MOST_INDICES = 256 /* that are read at once */ };
 
-/* Indices from place `offset` of a view on, `stride` apart. */
+/* Reads indices from offset `offset` of a view on, `stride` apart. */
 static void read_run(const struct tnd_view *view, int64_t offset, int64_t stride, int n,
                      int64_t *out)
 {
@@ -224,7 +223,7 @@ static void read_run(const struct tnd_view *view, int64_t offset, int64_t stride
     }
 }
 
-/* Indices `first` to `first + n - 1` of all that a view has, in its order. */
+/* Reads indices `first` to `first + n - 1` of a view, in its order. */
 static void read_indices(const struct tnd_view *view, int64_t first, int n, int64_t *out)
 {
     if (tnd_view_has_no_gaps(view)) {
@@ -242,7 +241,8 @@ static void read_indices(const struct tnd_view *view, int64_t first, int n, int6
     }
 }
 
-/* Counts negative indices from the end. Errors: ARGUMENT, the first one that is out of range. */
+/* Resolves negative indices, which count from the end. Errors: ARGUMENT for the first one that is
+ * out of range. */
 static enum tandem_status check_indices(const struct tnd_work *work, int64_t *indices, int n,
                                         int64_t extent)
 {
@@ -255,7 +255,7 @@ static enum tandem_status check_indices(const struct tnd_work *work, int64_t *in
     return TANDEM_OK;
 }
 
-/* Index by index, as many together as one row of the operand serves. */
+/* Gathers index by index; as many together as read the same row of the operand. */
 enum tandem_status tnd_cpu_work_gather(const struct tnd_cpu_kernels *kernels,
                                        const struct tandem_tensor *node, int64_t begin, int64_t end)
 {
@@ -296,7 +296,7 @@ enum tandem_status tnd_cpu_work_gather(const struct tnd_cpu_kernels *kernels,
     return TANDEM_OK;
 }
 
-/* Row by row of the result: each value has an index of its own along the axis. */
+/* Row by row of the result; each value has its own index along the axis. */
 enum tandem_status tnd_cpu_work_pick(const struct tnd_cpu_kernels *kernels,
                                      const struct tandem_tensor *node, int64_t begin, int64_t end)
 {
@@ -341,7 +341,7 @@ enum tandem_status tnd_cpu_work_pick(const struct tnd_cpu_kernels *kernels,
 
 /* ---- padding ---- */
 
-/* `n` times one value of the type. */
+/* Stores `n` copies of one value of the type. */
 static void fill(char *to, int64_t n, const void *value, size_t bytes)
 {
     static const char zero[sizeof(uint64_t)];
@@ -354,7 +354,7 @@ static void fill(char *to, int64_t n, const void *value, size_t bytes)
     }
 }
 
-/* The row of the operand from which row `outer` of the result is made; -1: of constants. */
+/* The operand's row for row `outer` of the result; -1: all constant. */
 static int64_t source_row(const struct tnd_work *work, const struct tnd_dims *in, int axis,
                           int64_t outer)
 {
@@ -374,7 +374,7 @@ static int64_t source_row(const struct tnd_work *work, const struct tnd_dims *in
     return source;
 }
 
-/* One row after the other: what lies in front, the operand's run, what lies behind. */
+/* Row by row: padding before, the operand's run, padding after. */
 enum tandem_status tnd_cpu_work_pad(const struct tnd_cpu_kernels *kernels,
                                     const struct tandem_tensor *node, int64_t begin, int64_t end)
 {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Pools of F32, and the largest ones of bytes: strips of channels, in the layout in which they
- * come. */
+ * Pools of F32, and maximum pools of bytes: strips of channels, in the layout of the input. */
 #include <math.h>
 
 #include "backends/cpu/net/cpu_net.h"
 #include "base/lanes.h"
 
 struct place {
-    int64_t begin[TANDEM_NET_MAX_WINDOW]; /* of the window in the input */
-    int64_t image, at;                    /* where the result goes, in values */
+    int64_t begin[TANDEM_NET_MAX_WINDOW]; /* start of the window in the input */
+    int64_t image, at;                    /* destination in the result, in values */
 };
 
 static struct place place_of(const struct tnd_work *work, const int64_t *strides, int64_t item)
@@ -28,13 +27,13 @@ static struct place place_of(const struct tnd_work *work, const int64_t *strides
 
 enum { MOST_ROWS = 64 };
 
-/* A walk over the taps of a window. */
+/* Iterates over the taps of a window. */
 struct walk {
     int64_t tap[TANDEM_NET_MAX_WINDOW];
     bool is_done;
 };
 
-/* Where the channels begin that the next taps of a place see, at most `most`. */
+/* Addresses of the channels that a position's next taps read, at most `most`. */
 static int next_rows(const struct tnd_work *work, const struct tnd_view *x,
                      const struct place *place, struct walk *walk, int most, const void **out)
 {
@@ -61,11 +60,11 @@ static int next_rows(const struct tnd_work *work, const struct tnd_view *x,
     return n;
 }
 
-/* ---- places of a row together ---- */
+/* ---- adjacent positions together ---- */
 
 enum { POOL_VALUES = 512, POOL_CHANNELS = 64 /* of a block */ };
 
-/* Some places that lie side by side along the last dimension, and some channels of each. */
+/* Some adjacent positions along the last dimension, and some channels of each. */
 struct block {
     int n_places, n_channels;
     union { /* by the kind of pool */
@@ -74,7 +73,7 @@ struct block {
     };
 };
 
-/* The larger ones; what was found first stays where the two are equal, and NaN. */
+/* Element-wise maximum; the first one among equals stays, and so does NaN. */
 static void take_run(float *restrict best, const float *restrict x, int64_t n)
 {
     int64_t i = 0;
@@ -86,7 +85,7 @@ static void take_run(float *restrict best, const float *restrict x, int64_t n)
     }
 }
 
-/* One tap: `n` places from place `first` on, `step` values apart. */
+/* One tap of `n` positions from `first` on, `step` values apart. */
 static void take_tap(struct block *block, int64_t first, int64_t n, const float *x, int64_t step)
 {
     float *best = block->best + first * block->n_channels;
@@ -116,8 +115,8 @@ static void add_tap(struct block *block, int64_t first, int64_t n, const float *
     }
 }
 
-/* The taps along the last dimension, of values `x` at its first index. `begin`: where the window of
- * the block's first place begins there. */
+/* The taps along the last dimension; `values` is at its index 0. `begin`: start of the window of
+ * the block's first position. */
 static void take_row(const struct tnd_work *work, struct block *block, const struct tnd_view *x,
                      const float *values, int64_t begin)
 {
@@ -139,7 +138,7 @@ static void take_row(const struct tnd_work *work, struct block *block, const str
     }
 }
 
-/* A block whose first place is `place`, of channels from `channel` on. */
+/* Pools a block that begins at `place`, channels from `channel` on. */
 static void pool_block(const struct tnd_work *work, struct block *block, const struct tnd_view *x,
                        const struct place *place, int64_t channel)
 {
@@ -172,7 +171,7 @@ static void pool_block(const struct tnd_work *work, struct block *block, const s
     }
 }
 
-/* `n` places from `place` on that lie side by side along the last dimension; `strides` of the
+/* Pools `n` adjacent positions along the last dimension from `place` on; `strides`: of the
  * result. */
 static void pool_places(const struct tnd_work *work, const struct tnd_view *x,
                         const int64_t *strides, struct place place, int64_t n, float *y)
@@ -204,7 +203,7 @@ static void pool_places(const struct tnd_work *work, const struct tnd_view *x,
     }
 }
 
-/* ---- the largest values, channels side by side ---- */
+/* ---- maximum, channels last ---- */
 
 /* Whether all taps along the last dimension lie inside. */
 static bool is_in_row(const struct tnd_work *work, const struct tnd_view *x,
@@ -227,10 +226,10 @@ static void take_largest(const struct tnd_conv_kernel *kernel, const void *const
     }
 }
 
-/* Pools `n` places of the result from `place` on that lie side by side along the last dimension,
- * channels last: where one vector of the CPU holds all channels, none. Returns how many. The last
- * vector begins so early that it is full: where two vectors overlap both give a channel the same
- * result. Inside of a row the taps of a place are those of the one before, moved. */
+/* Pools `n` adjacent positions along the last dimension from `place` on, channels last; none if one
+ * vector of the CPU holds all channels. Returns how many. The last vector of channels is moved back
+ * to be full: where two vectors overlap, both give the same result. Within a row, a position's taps
+ * are those of the previous one, shifted. */
 static int64_t pool_wide(const struct tnd_conv_kernel *kernel, const struct tnd_work *work,
                          const struct tnd_view *x, struct place place, int64_t n, float *y)
 {
@@ -239,7 +238,7 @@ static int64_t pool_wide(const struct tnd_conv_kernel *kernel, const struct tnd_
     const int64_t step = work->params->window.stride[last] * x->strides[2 + last];
     const void *rows[MOST_ROWS + 1];
     int n_rows = 0;
-    bool is_kept = false; /* `rows` are all taps of the place before, which lie inside */
+    bool is_kept = false; /* `rows` are the previous position's taps, all inside */
     if (n_channels < kernel->channels) {
         return 0;
     }
@@ -258,7 +257,7 @@ static int64_t pool_wide(const struct tnd_conv_kernel *kernel, const struct tnd_
             take_largest(kernel, rows, n_rows, n_channels, y);
         }
         while (!walk.is_done) {
-            rows[0] = y; /* what was found so far */
+            rows[0] = y; /* maximum so far */
             take_largest(kernel, rows, 1 + next_rows(work, x, &place, &walk, MOST_ROWS, rows + 1),
                          n_channels, y);
         }
@@ -267,18 +266,18 @@ static int64_t pool_wide(const struct tnd_conv_kernel *kernel, const struct tnd_
     return n;
 }
 
-/* As pool_wide, of bytes, in any layout: all channels. */
+/* As pool_wide for bytes, any layout, all channels. */
 static void pool_bytes(const struct tnd_conv_kernel *kernel, const struct tnd_work *work,
                        const struct tnd_view *x, const struct place *place, int64_t stride,
                        uint8_t *y)
 {
-    const uint8_t flip = work->type == TANDEM_DTYPE_I8 ? 128 : 0; /* in the order of uint8_t */
+    const uint8_t flip = work->type == TANDEM_DTYPE_I8 ? 128 : 0; /* to compare as uint8_t */
     const int64_t n_channels = work->shape.dims[1];
     const bool is_wide = work->layout == TND_LAYOUT_LAST;
     const void *rows[MOST_ROWS + 1];
     struct walk walk = {.is_done = false};
     int n_before = 0;
-    for (int64_t c = 0; c < n_channels; c++) { /* (the least byte, if there is no tap) */
+    for (int64_t c = 0; c < n_channels; c++) { /* the smallest byte, if there is no tap */
         y[c * stride] = flip;
     }
     for (int n; (n = next_rows(work, x, place, &walk, MOST_ROWS, rows + n_before)) > 0;) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The interpreter of fused programs. What kernels run goes over whole rows where operands lie
- * without gaps; other operands, and steps that no kernel has, go strip by strip. */
+ * The interpreter of fused programs. Steps that kernels implement run over whole rows if operands
+ * are dense; other operands and steps run strip by strip. */
 #include <string.h>
 
 #include "backends/cpu/net/cpu_net.h"
 
-/* Bytes of all registers of a program together, so that they fit into L1 and the stack of a caller
- * that computes itself is enough (docs/processes.md). */
+/* Total bytes of a program's registers, so that they fit into L1 and into the stack of a caller
+ * that computes itself (docs/processes.md). */
 enum { REGISTERS_BYTES = 32 << 10 };
 _Static_assert(TND_FUSE_REGISTERS *TND_STRIP_LEAST * sizeof(double) <= REGISTERS_BYTES,
                "each program has strips");
@@ -14,12 +14,12 @@ _Static_assert(TND_FUSE_REGISTERS *TND_STRIP_LEAST * sizeof(double) <= REGISTERS
 struct machine {
     const struct tnd_strip_kernel *kernel;
     const struct tnd_fuse *fuse;
-    bool is_slow;                   /* there are steps that no kernel has */
-    bool is_slow_end;               /* the last one is such a step */
-    int64_t bytes[TND_FUSE_INPUTS]; /* of a value */
+    bool is_slow;                   /* some step has no kernel */
+    bool is_slow_end;               /* the last step has no kernel */
+    int64_t bytes[TND_FUSE_INPUTS]; /* per value */
     size_t result_bytes;
-    int strip;             /* values of a register: a power of two */
-    size_t register_bytes; /* of this many values */
+    int strip;             /* values per register: a power of two */
+    size_t register_bytes; /* for this many values */
     struct tnd_strip_operand operands[TND_FUSE_REGISTERS];
     _Alignas(64) char registers[REGISTERS_BYTES];
 };
@@ -41,7 +41,7 @@ static size_t lane_bytes(const struct machine *machine, int i)
                                                                             : sizeof(double);
 }
 
-/* Sets the length of a strip: as many values a register as there is memory for. */
+/* Sets the strip length: as many values per register as memory allows. */
 static void find_strip(struct machine *machine)
 {
     const int n = last_register(machine) + 1;
@@ -78,21 +78,20 @@ static void begin(struct machine *machine, const struct tnd_strip_kernel *kernel
 
 /* ---- operands ---- */
 
-/* Whether kernels take the values of a register from memory, and give them, as they lie there:
- * floats and 32-bit integers. */
+/* Whether kernels can use a register's values in memory directly: floats and 32-bit integers. */
 static bool is_plain(const struct machine *machine, int i)
 {
     return tnd_fuse_type(machine->fuse, i) == TANDEM_DTYPE_F32 ||
            machine->fuse->forms[i] == TND_FORM_I32;
 }
 
-/* Where value `at` of a register is. */
+/* Address of value `at` of a register. */
 static void *place(struct machine *machine, int i, int at)
 {
     return (char *)own(machine, i) + (size_t)at * lane_bytes(machine, i);
 }
 
-/* Writes n copies of a value; n: a multiple of TND_STRIP_GRAIN. */
+/* Stores n copies of a value; n is a multiple of TND_STRIP_GRAIN. */
 static void fill(float *to, float value, int n)
 {
     typedef float vector __attribute__((vector_size(4 * sizeof(float))));
@@ -117,7 +116,7 @@ static void load_f32(float *to, const float *from, int64_t stride, int n)
     }
 }
 
-/* Values of any type that are not side by side, brought there. */
+/* Gathers strided values of any type. */
 static void gather(char *to, const char *from, int64_t stride, size_t bytes, int n)
 {
     for (int k = 0; k < n; k++) {
@@ -125,7 +124,7 @@ static void gather(char *to, const char *from, int64_t stride, size_t bytes, int
     }
 }
 
-/* Values of a row to the place `at` of a register. */
+/* Loads values of a row to index `at` of a register. */
 static void load_row(struct machine *machine, int i, int at, const char *from, int64_t stride,
                      int n)
 {
@@ -152,7 +151,7 @@ static void load_row(struct machine *machine, int i, int at, const char *from, i
     }
 }
 
-/* Rows of an operand that make a strip together, `n` values each. */
+/* Loads rows of an operand that form a strip together, `n` values each. */
 static void load(struct machine *machine, int i, const char *from, int64_t row_stride,
                  int64_t stride, int n_rows, int n)
 {
@@ -163,8 +162,8 @@ static void load(struct machine *machine, int i, const char *from, int64_t row_s
     }
 }
 
-/* An operand that is one value: kernels need no more copies of it than a block has, slow steps all
- * of a strip. */
+/* Fills a register with an operand that is one value: kernels need only one block of copies, slow
+ * steps a whole strip. */
 static void repeat(struct machine *machine, int i, const char *from)
 {
     const int n = machine->is_slow ? machine->strip : TND_STRIP_LEAST;
@@ -172,7 +171,7 @@ static void repeat(struct machine *machine, int i, const char *from)
     machine->operands[i].mask = n - 1;
 }
 
-/* An operand of `n` values where it lies; false: it must be loaded. */
+/* Uses an operand of `n` values in place; false: it must be loaded. */
 static bool is_in_place(struct machine *machine, int i, const char *from, int64_t row_stride,
                         int64_t stride, int n_rows, int64_t n)
 {
@@ -207,7 +206,7 @@ static void run_slow(struct machine *machine, const struct tnd_fuse_step *step, 
     }
 }
 
-/* Runs all steps. Where a kernel computes the result, it writes that to `out`. */
+/* Runs all steps. If a kernel computes the result, it stores it to `out`. */
 static void run_steps(struct machine *machine, int64_t n, float *out)
 {
     const struct tnd_fuse *fuse = machine->fuse;
@@ -228,7 +227,7 @@ static void run_steps(struct machine *machine, int64_t n, float *out)
     }
 }
 
-/* Computes `n` values of the result, more than a strip only without slow steps and by whole
+/* Computes `n` values of the result. More than a strip only without slow steps and in whole
  * grains. */
 static void run_values(struct machine *machine, int64_t n, char *out)
 {
@@ -258,9 +257,9 @@ static void run_values(struct machine *machine, int64_t n, char *out)
 
 /* ---- walks ---- */
 
-/* How a walk goes over operands: where they are next, and their strides in and between rows. */
+/* Current addresses of the operands, and their strides within and between rows. */
 struct walk {
-    bool is_uniform[TND_FUSE_INPUTS]; /* one value, loaded before all strips */
+    bool is_uniform[TND_FUSE_INPUTS]; /* a single value, loaded before the first strip */
     const char *from[TND_FUSE_INPUTS];
     int64_t row_strides[TND_FUSE_INPUTS];
     int64_t strides[TND_FUSE_INPUTS];
@@ -283,11 +282,11 @@ static void begin_walk(struct machine *machine, const struct tnd_fuse_space *spa
     }
 }
 
-/* A row, or a part of one: as much at once as kernels do without a copy. */
+/* Computes a row or a part of one, as much at a time as kernels can without a copy. */
 static void run_row(struct machine *machine, struct walk *walk, int64_t n, char *out)
 {
     const struct tnd_fuse *fuse = machine->fuse;
-    /* (others pass a register) */
+    /* (other results pass through a register) */
     bool is_stream = !machine->is_slow && is_plain(machine, last_register(machine));
     for (int i = 0; i < fuse->n_inputs; i++) {
         if (walk->strides[i] != 0) {
@@ -314,7 +313,7 @@ static void run_row(struct machine *machine, struct walk *walk, int64_t n, char 
     }
 }
 
-/* Short rows that make a strip together. */
+/* Computes short rows that form a strip together. */
 static void run_short_rows(struct machine *machine, const struct walk *walk, int n_rows, int n,
                            char *out)
 {
@@ -327,8 +326,8 @@ static void run_short_rows(struct machine *machine, const struct walk *walk, int
     run_values(machine, (int64_t)n_rows * n, out);
 }
 
-/* Computes a unit, a row of the space or a part of one, or several short rows before unit `end`.
- * Gives how many. */
+/* Computes a unit (a row of the space, or a part of one) or several short rows before unit `end`.
+ * Returns how many units. */
 static int64_t run_units(struct machine *machine, const struct tnd_fuse_space *space,
                          const void *const *in, struct walk *walk, char *out, int64_t unit,
                          int64_t end)
@@ -389,7 +388,7 @@ static void move_row(const char *from, int64_t stride, size_t bytes, int64_t n, 
     }
 }
 
-/* A program that only copies moves bytes, whatever they are. */
+/* A program that only copies moves bytes, regardless of the type. */
 static void move_unit(const struct tnd_fuse_space *space, size_t bytes, const char *from, char *to,
                       int64_t unit)
 {
@@ -435,8 +434,8 @@ void tnd_fuse_run(const struct tnd_strip_kernel *kernel, const struct tnd_fuse *
 
 /* ---- tiles ---- */
 
-/* Computes as many rows as fit into a strip, from row `row` on, and returns their number. Operands
- * that are the same for all rows are loaded for the first strip alone, which has most rows. */
+/* Computes as many rows as fit into a strip, from row `row` on, and returns how many. Operands that
+ * are the same for all rows are only loaded for the first strip, which has most rows. */
 static int run_tile_rows(struct machine *machine, const struct tnd_fuse_matrix *matrix,
                          const void *const *in, const struct tnd_fuse_tile *tile, int row,
                          int column)
@@ -484,7 +483,7 @@ void tnd_fuse_tile(const struct tnd_strip_kernel *kernel, const struct tnd_fuse 
     }
 }
 
-/* ---- the work ---- */
+/* ---- driver ---- */
 
 int64_t tnd_cpu_items_program(const struct tnd_cpu_kernels *kernels, const struct tnd_work *work)
 {

@@ -13,26 +13,26 @@
 
 enum {
     PANEL = TND_RECURRENT_PANEL,
-    BLOCK = 8 * PANEL, /* values that go through the gates together */
+    BLOCK = 8 * PANEL, /* values that pass the gates together */
     TOKENS = TND_PACKED_F_TOKENS,
     GATES = 4,
-    /* multiply-adds of a step that are worth a worker: a few times what waiting costs; and of steps
-     * between two questions whether the run goes on */
+    /* multiply-adds per step that justify one more worker: a few times the cost of a barrier; also
+     * multiply-adds between two checks for cancellation */
     WORTH = 32768
 };
 
-/* Some values of the state for some texts, which lie line by line. */
+/* Some values of the state for some sequences, one line per sequence. */
 struct block {
     int64_t direction, step, text, unit;
     int texts;
-    int units, width; /* that there are; filled up to whole panels */
+    int units, width; /* `units` exist; `width`: padded to whole panels */
 };
 
 struct run {
     const struct tnd_cpu_kernels *kernels;
     const struct tnd_recurrent *layer;
     struct tnd_view in[5];
-    const struct tnd_view *lengths; /* NULL: all steps count */
+    const struct tnd_view *lengths; /* NULL: all sequences have all steps */
     int64_t steps, batch, hidden, gates, panels;
     float *y;                         /* the result */
     const float *packed;              /* weights, panel by panel */
@@ -42,9 +42,9 @@ struct run {
     int64_t begin, end; /* panels of all directions that are this worker's */
     struct tandem_worker *worker;
     bool waits;
-    int64_t asks_each;     /* steps */
-    _Atomic int64_t *last; /* where workers that wait for each other end, by worker 0 */
-    /* in the worker's memory */
+    int64_t asks_each;     /* steps between two checks for cancellation */
+    _Atomic int64_t *last; /* step at which synchronised workers stop; set by worker 0 */
+    /* in the worker's scratch memory */
     float *sums[GATES], *cells;
     float *columns[2]; /* of a tile of texts, value by value: last states, `reset` ones */
     /* of a tile of texts in 8 bits: rows of bytes, their sums, and what they stand for */
@@ -75,7 +75,8 @@ static void wait_for_others(const struct run *run)
     }
 }
 
-/* Behind step `i`; whether the run ends here: the same for all workers that wait for each other. */
+/* Ends step `i`. Returns whether the run stops here; workers that synchronise get the same
+ * answer. */
 static bool end_step(const struct run *run, int64_t i)
 {
     struct tandem_worker *worker = run->worker;
@@ -87,7 +88,7 @@ static bool end_step(const struct run *run, int64_t i)
         atomic_store_explicit(run->last, i, memory_order_relaxed);
     }
     wait_for_others(run);
-    /* (Worker 0 may be a step ahead: what it says of that one does not count here.) */
+    /* Worker 0 may be a step ahead and have stopped at a later step, which does not count yet. */
     return atomic_load_explicit(run->last, memory_order_relaxed) <= i;
 }
 
@@ -104,7 +105,7 @@ static bool is_reverse(const struct run *run, int64_t direction)
     return (run->layer->reverse >> direction & 1) != 0;
 }
 
-/* The state of a text in front of a step. One that has ended keeps its own. */
+/* A sequence's state before a step. One that has ended keeps its state. */
 static const float *last_state(const struct run *run, int64_t direction, int64_t step, int64_t text)
 {
     const int64_t length = tnd_recurrent_length(run->lengths, text, run->steps);
@@ -153,7 +154,7 @@ static void round_rows(struct run *run, const struct block *block)
     }
 }
 
-/* What a tile of texts brings to products: its last states, or `reset` ones. */
+/* Input of products for a tile of sequences: last states, or states times reset gates. */
 static const float *columns_of(const struct run *run, const struct block *block, bool is_reset)
 {
     const float *rows[TOKENS];
@@ -191,7 +192,7 @@ static void multiply(const struct tnd_tile_packed_f *tile)
     }
 }
 
-/* Values of a block's line from a row that may be shorter. */
+/* Loads a line of a block from a row that may be shorter. */
 static void load(const struct block *block, const float *from, float *to)
 {
     memcpy(to, from, (size_t)block->units * sizeof(float));
@@ -209,7 +210,7 @@ static void load_inputs(const struct run *run, const struct block *block, int g,
     }
 }
 
-/* Adds the products of a gate to its sums. */
+/* Adds a gate's products to its sums. */
 static void add_products(const struct run *run, const struct block *block, int g,
                          const float *columns)
 {
@@ -311,7 +312,7 @@ static void activate(const struct run *run, const struct tnd_activation *by, flo
     }
 }
 
-/* Function `i` of the direction's. */
+/* Applies clipping and activation `i` of the direction. */
 static void clip_and_activate(const struct run *run, const struct block *block, int i, float *x,
                               int64_t n)
 {
@@ -322,7 +323,7 @@ static void clip_and_activate(const struct run *run, const struct block *block, 
     activate(run, &run->layer->activations[block->direction][i], x, n);
 }
 
-/* The weights of an LSTM's view of its cells, of gate `g`; of a GRU what is added. */
+/* An LSTM's peephole weight of gate `g`, or a GRU's bias in operand 2. */
 static float extra(const struct run *run, const struct block *block, int g, int u)
 {
     const struct tnd_view *view = &run->in[2];
@@ -343,8 +344,8 @@ static int64_t values_of(const struct block *block)
     return (int64_t)block->texts * block->width;
 }
 
-/* The rows of a block that count get its values; those of texts that have ended get zeros, or stay
- * as they are. */
+/* Stores values to the rows of sequences that still run; rows of sequences that have ended become
+ * zeros, or stay as they are. */
 static void store(const struct run *run, const struct block *block, int64_t row, const float *from)
 {
     for (int t = 0; t < block->texts; t++) {
@@ -375,7 +376,7 @@ static void rnn(const struct run *run, const struct block *block, const float *c
     store(run, block, block->step, run->sums[0]);
 }
 
-/* The first part of a step of a GRU whose reset gate comes before the product. */
+/* First part of a step of a GRU whose reset gate comes before the product. */
 static void gru_reset(const struct run *run, const struct block *block, const float *columns)
 {
     const int64_t n = values_of(block);
@@ -390,7 +391,7 @@ static void gru_reset(const struct run *run, const struct block *block, const fl
     }
 }
 
-/* The third sum of a GRU whose product comes before the reset gate. */
+/* Third sum of a GRU whose product comes before the reset gate. */
 static void gru_linear(const struct run *run, const struct block *block, const float *columns)
 {
     const bool has_bias = run->in[2].shape.dims[1] > 0;
@@ -429,8 +430,8 @@ static void gru(const struct run *run, const struct block *block, const float *c
     store(run, block, block->step, sums[2]);
 }
 
-/* The gates of an LSTM in front of its cells: input, output (unless it sees the new cells), forget,
- * whose sums lie behind each other. */
+/* Gates of an LSTM before its cells: input, output (unless it sees the new cells) and forget, whose
+ * sums are adjacent. */
 static void lstm_gates(const struct run *run, const struct block *block, bool sees)
 {
     const int64_t n = values_of(block);
@@ -482,7 +483,7 @@ static void lstm(const struct run *run, const struct block *block, const float *
 
 typedef void part_fn(const struct run *run, const struct block *block, const float *columns);
 
-/* Panels of a direction that are this worker's: values of the state from *first on. */
+/* This worker's values of a direction's state: how many, from *first on. */
 static int64_t units_of(const struct run *run, int64_t direction, int64_t *first)
 {
     const int64_t begin = tnd_max(run->begin - direction * run->panels, 0) * PANEL;
@@ -498,7 +499,7 @@ static void place_sums(struct run *run, const struct block *block)
     }
 }
 
-/* A part of step `i` of both directions for all texts. */
+/* Runs one part of step `i`, for both directions and all sequences. */
 static void run_part(struct run *run, int64_t i, part_fn *part)
 {
     struct block block = {.direction = 0};
@@ -524,7 +525,7 @@ static void run_part(struct run *run, int64_t i, part_fn *part)
     }
 }
 
-/* The states of before the first step, and after the last one. */
+/* Copies the initial states, or the final ones. */
 static void place_states(const struct run *run, bool is_begin)
 {
     const struct tnd_view *from = &run->in[3];
@@ -569,7 +570,7 @@ static void run_steps(struct run *run)
     place_states(run, false);
 }
 
-/* Which panels are this worker's: as many workers take part as a step is worth. */
+/* Assigns panels to this worker; the work per step decides how many workers take part. */
 static void divide(struct run *run)
 {
     const int64_t directions = run->layer->directions;

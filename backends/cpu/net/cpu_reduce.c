@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Sums and their like over F32, several values at a time. */
+ * Reductions of F32, several values at a time. */
 #include <math.h>
 
 #include "backends/cpu/net/cpu_net.h"
 
-/* (`a` first: NaN stays) */
+/* (`a` comes first: NaN stays) */
 #define LARGER(a, b)  ((a) > (b) || (a) != (a) ? (a) : (b))
 #define SMALLER(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
 #define PLUS(a, b)    ((a) + (b))
 #define TIMES(a, b)   ((a) * (b))
 
-/* A row of one result: eight sums, so that additions need not wait for each other. */
+/* Reduces a row to one result with eight partial results, for independent dependency chains. */
 #define ROW(name, COMBINE, neutral)                                                                \
     static double name(const float *x, int64_t n, int64_t stride)                                  \
     {                                                                                              \
@@ -41,7 +41,7 @@ ROW(row_product, TIMES, 1.0)
 ROW(row_largest, LARGER, -(double)INFINITY)
 ROW(row_smallest, SMALLER, (double)INFINITY)
 
-/* Several results, whose values lie side by side. */
+/* Several adjacent results at once. */
 #define STRIP(name, COMBINE)                                                                       \
     static void name(double *restrict sums, const float *restrict x, int n)                        \
     {                                                                                              \

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * Copies that swap two dimensions, as changing the layout does: blocks of both, so that every line
- * of the cache is read and written once. */
+ * Copies that swap two dimensions, such as layout changes: in blocks of both, so that every cache
+ * line is read and written once. */
 #include <string.h>
 
 #include "backends/cpu/kernels/tiles.h"
 #include "backends/cpu/net/cpu_net.h"
 
 enum {
-    FEWEST = 8,         /* values of a row that are worth loops of their own; fewer: a narrow row */
-    BLOCK_ROWS = 64,    /* of the result: few lines of the operand, that pages be used */
-    LINE = 16,          /* values of a line of the cache: columns that are read together */
-    NARROW_ROWS = 1024, /* the same where rows are narrow: few streams, read as far as they go */
-    BLOCK_VALUES = 256  /* of a row of the result */
+    FEWEST = 8,         /* shorter rows are narrow: they have no loops of their own */
+    BLOCK_ROWS = 64,    /* of the result: few lines of the operand, so that pages are used well */
+    LINE = 16,          /* values per cache line: columns that are read together */
+    NARROW_ROWS = 1024, /* likewise if rows are narrow: few streams, each read as far as it goes */
+    BLOCK_VALUES = 256  /* per row of the result */
 };
 
-/* What one item is: some rows of the result, some values of each. */
+/* A work item: some rows of the result, some values of each. */
 struct block {
     int64_t outer, row, column;
 };
@@ -40,8 +40,8 @@ static struct block block_of(const struct tnd_fuse_space *space, int64_t item)
     return block;
 }
 
-/* Rows and columns that are turned in registers, of vectors that every CPU has. */
-enum { SQUARE = 4, BYTES = 16 /* of a square of bytes */ };
+/* Rows and columns that are transposed in registers, in vectors that every CPU has. */
+enum { SQUARE = 4, BYTES = 16 /* per square of bytes */ };
 typedef uint8_t bytes __attribute__((vector_size(BYTES)));
 typedef uint32_t four __attribute__((vector_size(SQUARE * sizeof(uint32_t))));
 #if defined(__clang__)
@@ -95,7 +95,7 @@ static void copy_part(const uint32_t *restrict from, int64_t stride, int64_t n_r
     }
 }
 
-/* Rows of three values without gaps, as pictures have them: four at a time. */
+/* Dense rows of three values, as in images: four rows at a time. */
 static void copy_threes(const uint32_t *restrict from, int64_t stride, int64_t n_rows,
                         uint32_t *restrict to)
 {
@@ -122,7 +122,7 @@ static void copy_threes(const uint32_t *restrict from, int64_t stride, int64_t n
 static void copy_block(const uint32_t *from, int64_t stride, int64_t n_rows, int64_t n_columns,
                        uint32_t *to, int64_t to_stride)
 {
-    if (n_columns == 3 && to_stride == 3) { /* (of pictures) */
+    if (n_columns == 3 && to_stride == 3) { /* (images) */
         copy_threes(from, stride, n_rows, to);
         return;
     }
@@ -133,13 +133,13 @@ static void copy_block(const uint32_t *from, int64_t stride, int64_t n_rows, int
     }
 }
 
-/* The bytes of two vectors in turn: those of their first halves, and of their second ones. */
+/* Interleaves the bytes of two vectors: their first halves, and their second halves. */
 #define FIRST_BYTES(a, b) PICK_BYTES(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define LAST_BYTES(a, b)                                                                           \
     PICK_BYTES(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 
-/* Byte c of row r lies at rrrrcccc. To put the bytes of rows i and i + 8 in turn moves the first
- * bit to the end; four times that is ccccrrrr. */
+/* Transposes 16 x 16 bytes. The address of byte c of row r has the bits rrrrcccc. Interleaving rows
+ * i and i + 8 rotates these bits by one; after four rounds they are ccccrrrr. */
 static inline void turn_bit(const bytes *restrict from, bytes *restrict to)
 {
     TND_UNROLL
@@ -158,7 +158,7 @@ static inline void turn_square(bytes rows[BYTES])
     turn_bit(other, rows);
 }
 
-/* A part of a square, of `n_rows` of the result. */
+/* An incomplete square, with `n_rows` rows of the result. */
 static void copy_edge(const uint8_t *from, int64_t stride, int64_t n_rows, int64_t n_columns,
                       uint8_t *to, int64_t to_stride)
 {
@@ -187,11 +187,11 @@ static inline void copy_byte_square(const uint8_t *from, int64_t stride, uint8_t
     }
 }
 
-/* Copies a transposed block of bytes: the loops are short, so that a block stays in the cache. */
+/* Copies a transposed block of bytes, small enough to stay in the cache. */
 static void copy_bytes(const uint8_t *restrict from, int64_t stride, int64_t n_rows,
                        int64_t n_columns, uint8_t *restrict to, int64_t to_stride)
 {
-    if (n_columns == 3 && to_stride == 3) { /* (of pictures) */
+    if (n_columns == 3 && to_stride == 3) { /* (images) */
         for (int64_t row = 0; row < n_rows; row++) {
             to[3 * row] = from[row];
             to[3 * row + 1] = from[stride + row];

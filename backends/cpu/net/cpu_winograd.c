@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Winograd's F(2x2, 3x3): input tiles are transformed, products of each position are summed like
- * windows of one place, and results are transformed back in the cache (graph/lower_winograd.c tells
- * how exact that is). */
+ * Winograd's F(2x2, 3x3): input tiles are transformed, each tile position is computed like a 1x1
+ * convolution, and results are transformed back while in the cache (accuracy:
+ * graph/lower_winograd.c). */
 #include <string.h>
 
 #include "backends/cpu/net/cpu_net.h"
 
 enum { ITEM_STRIPS = 8 };
 
-/* How tiles are handed out: strips of as many as a kernel takes as places, by a block of panels. */
+/* How tiles are divided: strips of as many tiles as a kernel takes positions, by a block of
+ * panels. */
 struct strips {
     const struct tnd_conv_kernel *kernel;
     const struct tnd_strip_kernel *strip;
@@ -20,7 +21,7 @@ static struct strips strips_of(const struct tnd_cpu_kernels *kernels, const stru
 {
     struct strips strips = {.kernel = &kernels->conv, .strip = kernels->strip};
     const int64_t most = tnd_conv_tile_pixels(strips.kernel, w->n_tiles);
-    /* (an even number of strips, where there are several: 2 or 4 workers then take equal shares) */
+    /* an even number of strips, if there are several, so that 2 or 4 workers get equal shares */
     const int64_t n = (w->n_tiles + most - 1) / most;
     strips.pixels = n > 1 ? (w->n_tiles + n + n % 2 - 1) / (n + n % 2) : most;
     strips.n_strips = (w->n_tiles + strips.pixels - 1) / strips.pixels;
@@ -64,7 +65,7 @@ enum tandem_status tnd_cpu_work_winograd_in(const struct tnd_cpu_kernels *kernel
     return TANDEM_OK;
 }
 
-/* Filters `first` to `first + n - 1` of one place by sums over the window. */
+/* Computes filters `first` to `first + n - 1` of one output position by direct sums. */
 static void compute_directly(const struct tnd_winograd *w, const float *x, int64_t pixel,
                              int64_t first, int64_t n, float *out)
 {
@@ -83,17 +84,17 @@ static void compute_directly(const struct tnd_winograd *w, const float *x, int64
     }
 }
 
-/* Results of a strip: two lines of places, two of each line by tile. */
+/* Results of a strip: two output lines, in each of them two positions per tile. */
 struct strip {
     int64_t first, filter;
     int n, n_panels;   /* tiles */
-    int64_t n_filters; /* that there are, of the panels */
-    int width;         /* of the panels */
-    int64_t line;      /* from one line of places to the next */
+    int64_t n_filters; /* existing ones, among those of the panels */
+    int width;         /* filters of all panels */
+    int64_t line;      /* stride between output lines */
     float values[2 * 2 * TND_CONV_PIXELS * TND_CONV_FILTERS];
 };
 
-/* Sums directly what came out of tile `m` of a strip as a number that is not finite. */
+/* Recomputes tile `m` of a strip by direct sums, after a result was not finite. */
 static void mend_tile(const struct tnd_winograd *w, const tandem_tensor *node, struct strip *strip,
                       int m)
 {
@@ -112,7 +113,7 @@ static void mend_tile(const struct tnd_winograd *w, const tandem_tensor *node, s
     }
 }
 
-/* Tiles `m` to `m + n - 1`, which lie side by side, as far as they are in the result. */
+/* Stores adjacent tiles `m` to `m + n - 1`, as far as they are inside the result. */
 static void write_tiles(const struct tnd_winograd *w, const struct strips *strips,
                         const tandem_tensor *node, struct strip *strip, int m, int n)
 {
@@ -135,13 +136,13 @@ static void write_tiles(const struct tnd_winograd *w, const struct strips *strip
     }
 }
 
-/* `v`: the strip's transformed tiles, `step` from one position to the next. */
+/* `v`: the strip's transformed tiles; `step`: stride between tile positions. */
 static void multiply(const struct tnd_winograd *w, const struct tnd_conv_kernel *kernel,
                      const float *v, int64_t step, const struct strip *strip, float *sums)
 {
     const float *rows[TND_CONV_PIXELS];
     const struct tnd_conv *conv = &w->conv;
-    const int64_t panel = conv->channels * TND_CONV_PANEL; /* of a position */
+    const int64_t panel = conv->channels * TND_CONV_PANEL; /* per tile position */
     for (int p = 0; p < TND_WINOGRAD_PLACES; p++) {
         for (int m = 0; m < strip->n; m++) {
             rows[m] = v + p * step + m * w->row;
@@ -152,7 +153,7 @@ static void multiply(const struct tnd_winograd *w, const struct tnd_conv_kernel 
             .run = conv->channels,
             .w = conv->packed + (strip->filter / TND_CONV_PANEL * TND_WINOGRAD_PLACES + p) * panel,
             .w_panel = TND_WINOGRAD_PLACES * panel,
-            .n_filters = strip->width, /* (all positions are transformed back) */
+            .n_filters = strip->width, /* (all of them are transformed back) */
             .y = sums + p * strip->n * strip->width};
         kernel->run[strip->n_panels - 1][strip->n - 1](&tile);
     }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Operations of nets: drivers by kind of work, and those that need no kernels of an instruction
- * set but for a look-up. */
+ * Operations of nets: drivers by kind of work, including those that need no kernels of an
+ * instruction set except look-ups. */
 #include <string.h>
 
 #include "backends/cpu/net/cpu_net.h"
 #include "backends/cpu/ops/cpu_ops.h"
 #include "base/tnd_status.h"
 
-/* y += a row of four coefficients times four rows of a matrix. */
+/* y += a[0] * row 0 + .. + a[3] * row 3. */
 static void add_rows(const float a[4], const float *const rows[4], int64_t n, float *restrict y)
 {
     const float *restrict r0 = rows[0];
@@ -19,7 +19,7 @@ static void add_rows(const float a[4], const float *const rows[4], int64_t n, fl
     }
 }
 
-/* `n` columns of one row of the result, which begins with 0. */
+/* Computes `n` columns of one row of the result, starting from 0. */
 static void sum_rows(const float *x, int64_t step, int64_t k, const float *w, int64_t row,
                      int64_t n, float *y)
 {
@@ -127,7 +127,7 @@ enum tandem_status tnd_cpu_work_range(const struct tnd_cpu_kernels *kernels,
 static tnd_cpu_work_fn *const drivers[TND_N_WORK_KINDS] = {TND_WORK_KIND_LIST(DRIVER)};
 #undef DRIVER
 
-/* NULL: as the work says. */
+/* NULL: the number of items is the work's. */
 static int64_t (*const items_of[TND_N_WORK_KINDS])(const struct tnd_cpu_kernels *,
                                                    const struct tnd_work *) = {
     [TND_WORK_PROGRAM] = tnd_cpu_items_program,

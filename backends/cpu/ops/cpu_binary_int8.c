@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Sums and products of two arrays of 8-bit integers, by rows in which values of both lie side by
- * side. */
+ * Sums and products of two arrays of 8-bit integers, by rows in which both operands are
+ * contiguous. */
 #include "backends/cpu/ops/cpu_ops.h"
 
-enum { SPAN = 16384 }; /* values of a chunk, at least: they take about a microsecond */
+enum { SPAN = 16384 }; /* least values per chunk, about a microsecond */
 
 enum tandem_status tnd_cpu_binary_int8(const struct tnd_cpu_kernels *kernels,
                                        const struct tandem_tensor *node,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Moving values between layouts and types: cpy, scatter, cont, concat. Both sides are walked in the
- * order of ne; a run is a span that lies within one row of either side. */
+ * Moves values between layouts and types: cpy, scatter, cont, concat. Source and destination are
+ * traversed in the order of ne; a run is a span that lies within one row of both. */
 #include <string.h>
 
 #include "backends/cpu/ops/cpu_ops.h"
@@ -9,7 +9,7 @@
 
 enum { BUFFER = 256 }; /* values that are converted at a time */
 
-/* A strided block of values of a type that is not quantised. */
+/* Source or destination: a strided block of values of a type that is not quantised. */
 struct side {
     enum tandem_type type;
     char *data;
@@ -17,7 +17,7 @@ struct side {
     size_t nb[TANDEM_MAX_DIMS];
 };
 
-/* Place of one value. */
+/* Position of one value. */
 struct place {
     int64_t i[TANDEM_MAX_DIMS];
     char *at;
@@ -31,7 +31,7 @@ static struct side side_of(const struct tandem_tensor *tensor)
     return side;
 }
 
-/* Merges dimensions that lie in memory as one, so that runs become long. */
+/* Merges dimensions that are contiguous in memory, for longer runs. */
 static void merge_dimensions(struct side *side)
 {
     int n = 0;
@@ -64,7 +64,7 @@ static struct place place_of(const struct side *side, int64_t index)
     return place;
 }
 
-/* Moves on by `n` values that do not pass the end of the row. */
+/* Advances by `n` values within the current row. */
 static void advance(const struct side *side, struct place *place, int64_t n)
 {
     TND_ASSERT(0 < n && place->i[0] + n <= side->ne[0]);
@@ -80,7 +80,7 @@ static void advance(const struct side *side, struct place *place, int64_t n)
 
 /* ---- one run ---- */
 
-/* `n` values of `bytes` (2 or 4) bytes. */
+/* Moves `n` values of `bytes` (2 or 4) bytes. */
 static void move_values(char *dst, size_t dst_step, const char *src, size_t src_step, size_t bytes,
                         int64_t n)
 {
@@ -97,7 +97,7 @@ static void move_values(char *dst, size_t dst_step, const char *src, size_t src_
     }
 }
 
-/* At most BUFFER values as floats in `out`. */
+/* Loads at most BUFFER values as floats into `out`. */
 static void load_floats(const struct tnd_cpu_kernels *kernels, enum tandem_type type,
                         const char *src, size_t step, int64_t n, float *out)
 {
@@ -138,7 +138,7 @@ static void copy_run(const struct tnd_cpu_kernels *kernels, const struct side *f
     }
 }
 
-/* Values `begin` to `end - 1` in the order of ne. */
+/* Copies values `begin` to `end - 1` in the order of ne. */
 static void copy_range(const struct tnd_cpu_kernels *kernels, const struct side *from,
                        const struct side *to, int64_t begin, int64_t end)
 {
@@ -178,7 +178,7 @@ static void quantize_rows(const struct tnd_cpu_kernels *kernels, const struct ta
     }
 }
 
-/* The part of a concat's result that one operand fills. */
+/* The part of concat's result that one operand fills. */
 static struct side part_of(const struct tandem_tensor *node, const struct tandem_tensor *operand,
                            int64_t offset)
 {
@@ -221,8 +221,8 @@ enum tandem_status tnd_cpu_copy(const struct tnd_cpu_kernels *kernels,
     return TANDEM_OK;
 }
 
-/* Workers share the rows of a matrix and take each of all matrices, so that of equal indices the
- * last one counts. */
+/* Workers divide the rows of a matrix, and process their rows in all matrices, so that the last of
+ * equal indices wins. */
 enum tandem_status tnd_cpu_scatter(const struct tnd_cpu_kernels *kernels,
                                    const struct tandem_tensor *node, struct tandem_worker *worker)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Operations that go element by element. The result may lie on the bytes of the first operand. */
+ * Element-wise operations. The result may overwrite the first operand. */
 #include "backends/cpu/ops/cpu_ops.h"
 #include "base/tnd_assert.h"
 
@@ -18,7 +18,7 @@ void tnd_cpu_binary_row(const struct tnd_cpu_kernels *kernels, enum tandem_op op
         }
         return;
     }
-    /* Short ones are repeated in a buffer first. */
+    /* short rows are repeated in a buffer first */
     float repeated[256];
     int64_t filled = sizeof(repeated) / sizeof(repeated[0]) / b_values * b_values;
     filled = filled < n ? filled : n;
@@ -73,7 +73,7 @@ enum tandem_status tnd_cpu_unary(const struct tnd_cpu_kernels *kernels,
     const struct tandem_tensor *a = node->src[0];
     int64_t begin, end;
     if (tandem_tensor_is_contiguous(a) && tandem_tensor_is_contiguous(node)) {
-        /* A few long rows are shared out too. */
+        /* a few long rows are divided, too */
         int64_t n = tandem_tensor_elements(node);
         int64_t spans = (n + SPAN - 1) / SPAN;
         int64_t chunk = tnd_rows_chunk(spans, SPAN, worker->count);

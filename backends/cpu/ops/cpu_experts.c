@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * What a router of experts computes beside products: the largest values of a row, values by index,
- * and sums of rows with weights. */
+ * What a router of experts computes besides products: top-k of rows, values by index, and weighted
+ * sums of rows. */
 #include <math.h>
 #include <string.h>
 
 #include "backends/cpu/ops/cpu_ops.h"
 #include "base/tnd_status.h"
 
-/* The largest k values of a row, in order, kept by insertion: k is small. NaN is below all. */
+/* The k largest values of a row, in order, by insertion sort: k is small. NaN is below all. */
 static void top_k_row(const float *a, int64_t n, int32_t *out, int64_t k)
 {
     int64_t kept = 0;

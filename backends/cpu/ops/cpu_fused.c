@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Chains of nodes that work row by row: every row passes through all of them while it is in the L1
- * cache, by the kernels that run node by node. Results that nobody else reads are never written:
- * they stand for a while where the last result will. */
+ * Chains of row-wise nodes: every row passes through all of them while it is in the L1 cache, with
+ * the same kernels as separate nodes. Results that nothing else reads are never stored: the memory
+ * of the last result serves as a buffer for them. */
 #include "backends/cpu/ops/cpu_ops.h"
 #include "base/tnd_assert.h"
 
-/* Element by element without rows: long ones can be cut. */
+/* Whether a node is element-wise, without row operations: long rows can be cut. */
 static bool is_cuttable(const struct tandem_tensor *node)
 {
     if (node->op == TANDEM_OP_RMS_NORM || node->op == TANDEM_OP_NORM ||
@@ -36,14 +36,14 @@ bool tnd_cpu_fuses(const struct tandem_tensor *const *nodes, int n_nodes)
     return nodes[0]->ne[0] > 0;
 }
 
-/* What is handed out: rows, or spans of all the values. */
+/* A work item: a row, or a span of all values. */
 struct unit {
     bool is_span;
-    int64_t index; /* of the row or the span */
+    int64_t index; /* of the row or span */
     int64_t n;     /* values */
 };
 
-/* The unit's part of an operand, which may be repeated along other dimensions than the first. */
+/* The unit's part of an operand, which may be repeated along all dimensions but the first. */
 static float *part_of(const struct tandem_tensor *tensor, const struct tandem_tensor *node,
                       const struct unit *unit)
 {
@@ -59,7 +59,7 @@ static void run_unit(const struct tnd_cpu_kernels *kernels, const struct tandem_
                      const struct unit *unit)
 {
     float *last = part_of(work->node, work->node, unit);
-    const float *before = NULL; /* result of the node before */
+    const float *before = NULL; /* result of the previous node */
     for (int i = 0; i < work->n_nodes; i++) {
         const struct tandem_tensor *node = work->nodes[i];
         const struct tandem_tensor *linked = i > 0 ? work->nodes[i - 1] : NULL;
@@ -85,7 +85,8 @@ void tnd_cpu_fused(const struct tnd_cpu_kernels *kernels, const struct tandem_wo
                    struct tandem_worker *worker)
 {
     const struct tandem_tensor *node = work->node;
-    /* a short row is one unit either way: tiny nodes are not looked at for longer than they run */
+    /* a short row is one unit either way, so tiny nodes skip the checks, which would take longer
+     * than the node */
     struct unit unit = {.is_span = tnd_tensor_rows(node) > 1 || node->ne[0] > TND_CPU_SPAN};
     TND_ASSERT(work->n_nodes > 0 && work->nodes[work->n_nodes - 1] == node);
     for (int i = 0; i < work->n_nodes && unit.is_span; i++) {

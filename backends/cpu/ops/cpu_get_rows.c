@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Rows of a matrix by index, and nodes whose items a user's callback computes. */
+ * Rows of a matrix by index; nodes whose items a user's callback computes. */
 #include <string.h>
 
 #include "backends/cpu/ops/cpu_ops.h"
@@ -12,7 +12,7 @@ enum tandem_status tnd_cpu_get_rows(const struct tnd_cpu_kernels *kernels,
     const struct tandem_tensor *w = node->src[0]; /* {K, V} */
     const int32_t *ids = node->src[1]->data;      /* {M}, dense */
     int64_t chunk = tnd_rows_chunk(node->ne[1], node->ne[0], worker->count);
-    bool is_integer = w->type == TANDEM_TYPE_I32; /* stays so */
+    bool is_integer = w->type == TANDEM_TYPE_I32; /* stays I32 */
     TND_ASSERT((is_integer || kernels->dequantize[w->type] != NULL) && w->ne[0] == node->ne[0]);
     int64_t begin, end;
     while (worker->next(worker, node->ne[1], chunk, &begin, &end)) {

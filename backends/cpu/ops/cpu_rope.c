@@ -7,7 +7,7 @@
 #include "backends/cpu/ops/cpu_ops.h"
 #include "base/tnd_status.h"
 
-/* A worker's scratch. */
+/* A worker's scratch memory. */
 struct angles {
     float *frequencies; /* {n_rot / 2} */
     float *cosines;     /* {n_rot}; halves use the first half */
@@ -39,7 +39,7 @@ static void set_angles(const struct tandem_tensor *node, int32_t position, struc
         float angle = position_angle * out->frequencies[i];
         float cosine = cosf(angle);
         float sine = sinf(angle);
-        if (is_adjacent) { /* as vec.h wants them */
+        if (is_adjacent) { /* in the layout of vec.h */
             out->cosines[2 * i] = cosine;
             out->cosines[2 * i + 1] = cosine;
             out->sines[2 * i] = -sine;
@@ -71,7 +71,7 @@ enum tandem_status tnd_cpu_rope(const struct tnd_cpu_kernels *kernels,
     int64_t n_rot = node->params.rope.n_rot;
     int64_t n_rows = tnd_tensor_rows(node);
     int64_t chunk = tnd_rows_chunk(n_rows, node->ne[0], worker->count);
-    int64_t begin, end, known = -1; /* index of the position whose angles are there */
+    int64_t begin, end, known = -1; /* position whose angles are there */
     size_t scratch = tnd_cpu_rope_scratch(node);
     if (worker->scratch_bytes < scratch) {
         return tnd_error_set(worker->error, TANDEM_E_ARGUMENT, node->name,

@@ -10,7 +10,7 @@ static void soft_max_row(const struct tnd_cpu_kernels *kernels, const float *a, 
 {
     float largest = kernels->vec.scores(a, mask, scale, y, n);
     if (largest == -INFINITY) {
-        /* Everything is masked: no value takes part, so all get 0 (NaNs stay). */
+        /* everything is masked: all values become 0 (NaN stays) */
         for (int64_t i = 0; i < n; i++) {
             y[i] = isnan(y[i]) ? y[i] : 0.0f;
         }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Header and index: words of 64 bits, little-endian. The header: magic, bytes of the file, number
- * of entries, number of panels, bytes and hash of the model, layout, digest of all words but this
- * one. An entry: offset, type, k, n, matrices, digest of the rows, place, number of its first
- * panel. Behind them the digest of each panel. Panels follow, those of a weight from a page of
- * their own on. */
+ * Header and index are 64-bit words, little-endian. Header: magic, file size, number of entries,
+ * number of panels, size and hash of the model, layout, digest of all other words. Entry: offset,
+ * type, k, n, matrices, digest of the rows, offset of the panels, index of the first panel. Then
+ * the digest of each panel. Then the panels; those of each weight begin at a page boundary. */
 #include "backends/cpu/packing/pack_cache.h"
 
 #include <string.h>
@@ -37,7 +36,7 @@ static void set_word(uint8_t *words, size_t i, uint64_t value)
     }
 }
 
-/* ---- what a cache belongs to ---- */
+/* ---- key ---- */
 
 uint64_t tnd_pack_model_hash(const uint8_t *model, size_t bytes)
 {
@@ -167,7 +166,7 @@ static enum tandem_status check_key(const uint8_t *bytes, const struct tnd_pack_
                                    : "another version of the library or another instruction set");
 }
 
-/* What the header says of sizes fits the file. */
+/* Checks the sizes in the header against the file. */
 static enum tandem_status check_header(const uint8_t *bytes, size_t n, struct tandem_error *error)
 {
     if (n >= TND_PACK_HEADER_BYTES && tnd_pack_cache_is_ours(bytes, n) &&

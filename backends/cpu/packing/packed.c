@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sizes of packed weights, and packing: codes come from the decoders of the matrix kernels, which
- * bring them into lanes already; headers are copied from the rows. Knows no instruction set. */
+ * Sizes of packed weights, and packing: codes come from the decoders of the matrix kernels, already
+ * transposed into lanes; headers are copied from the rows. Knows no instruction set. */
 #include <string.h>
 
 #include "backends/cpu/packing/packing.h"
@@ -14,7 +14,7 @@ enum {
     STEP = 4 * LANES,
     GROUP = 8 * STEP,
     MAX_UNIT_VALUES = 256,
-    TAIL_BYTES = 256 /* a unit of the widest type has 210 */
+    TAIL_BYTES = 256 /* a unit of the widest type has 210 bytes */
 };
 
 /* ---- sizes ---- */
@@ -58,8 +58,8 @@ size_t tnd_packed_panel_bytes(enum tandem_type type, int64_t k)
 
 #define EVERY_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Codes are packed many bytes at a time: no code leaves its byte. As wide as every machine has
- * them; compilers join what a machine has wider. */
+/* Codes are packed many bytes at a time; no code crosses a byte boundary. Vectors as wide as every
+ * CPU has them; compilers merge them where a CPU has wider ones. */
 typedef uint64_t words __attribute__((vector_size(16)));
 typedef uint8_t sixteen __attribute__((vector_size(16)));
 
@@ -78,9 +78,9 @@ typedef uint32_t four __attribute__((vector_size(16)));
 #define LOW_32(a, b)  SHUFFLE(a, b, four, 0, 4, 1, 5)
 #define HIGH_32(a, b) SHUFFLE(a, b, four, 2, 6, 3, 7)
 
-/* A square of N rows of N values: vector and lane have log2 N bits each as their numbers, and a
- * round moves all of them up by one, the top bit of the vector to the end of the lane. After log2 N
- * rounds they have changed places. */
+/* Transposes a square of N rows of N values. Vector and lane are numbers of log2 N bits each; a
+ * round rotates all of these bits up by one, the top bit of the vector number to the low end of the
+ * lane number. After log2 N rounds, vector and lane are exchanged. */
 #define SQUARE(name, vector, N, LOW, HIGH)                                                         \
     TND_INLINE void name##_square(const uint8_t *rows, size_t row_bytes, uint8_t *out,             \
                                   size_t out_bytes)                                                \
@@ -116,10 +116,10 @@ TND_INLINE words load_words(const uint8_t *at)
     return loaded;
 }
 
-/* The low `bits` of 8 steps, 64 bytes each, so that a half's steps share vectors. */
+/* Packs the low `bits` of 8 steps, 64 bytes each; steps of a half share vectors. */
 TND_INLINE void pack_low_bits(const uint8_t *steps, const int bits, uint8_t *out)
 {
-    const int shared = 8 / bits; /* steps a vector */
+    const int shared = 8 / bits; /* steps per vector */
     const int vectors = 4 / shared;
     const uint64_t mask = EVERY_BYTE((1u << bits) - 1);
     for (int half = 0; half < 2; half++, steps += 4 * STEP) {
@@ -137,15 +137,16 @@ TND_INLINE void pack_low_bits(const uint8_t *steps, const int bits, uint8_t *out
     }
 }
 
-/* Exchanges bits of `mask` with those `shift` above them. */
+/* Exchanges the bits of `mask` with those `shift` above them. */
 TND_INLINE words exchange(words bits, uint64_t mask, uint64_t shift)
 {
     const words other = (bits >> shift ^ bits) & mask;
     return bits ^ other ^ other << shift;
 }
 
-/* One bit of each byte, the first byte's lowest. Byte j of a word gets bit v from byte j of vector
- * v: a square of 8 x 8 bits, which is turned over, in both words of a vector. */
+/* Collects one bit of each byte, the first byte's in the lowest position. Byte j of a word gets bit
+ * v from byte j of vector v: a square of 8 x 8 bits, which is then transposed, in both words of a
+ * vector. */
 static void pack_top_bit(const uint8_t *steps, const int bit, uint8_t *out)
 {
     enum { VECTORS = 8, BYTES = (int)sizeof(words) };
@@ -200,17 +201,17 @@ static void pack_group(const struct tnd_kernels_q *kernels, const uint8_t *steps
     }
 }
 
-/* Where the numbers of a book stand in it. */
+/* Maps the numbers of a codebook to their indices. */
 static void list_places(int form, uint8_t place_of[256])
 {
     const uint8_t *codes = tnd_book_codes(form);
     memset(place_of, 0, 256);
-    for (int i = 15; i >= 0; i--) { /* of two alike the first */
+    for (int i = 15; i >= 0; i--) { /* the first of two equal numbers wins */
         place_of[codes[i]] = (uint8_t)i;
     }
 }
 
-/* Numbers of a book back to their indices. */
+/* Replaces numbers of a codebook by their indices. */
 static void find_places(const uint8_t *restrict place_of, uint8_t *restrict steps, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -225,7 +226,7 @@ static void copy_half(uint8_t *out, int vector, int lane, const void *half)
     memcpy(out + vector * 2 * LANES + 2 * lane, half, 2);
 }
 
-/* The header of one row's block of 256 values: one or two halves, and a byte for each group. */
+/* The header of one row's block of 256 values: one or two halves, and a byte per group. */
 struct super_header {
     uint16_t halves[2];
     uint8_t groups[LANES];
@@ -239,8 +240,8 @@ static void header_q2_k(const void *row, struct super_header *out)
     memcpy(out->groups, b->scales, sizeof(out->groups));
 }
 
-/* Eight scales of 4 and 2 bits, less 32. The top bits are set meanwhile, so that no byte borrows
- * from its neighbour. */
+/* Eight scales of 4 plus 2 bits, minus 32. The top bits are set meanwhile, so that no byte borrows
+ * from the next. */
 static void store_scales(uint64_t low, uint64_t high, uint8_t *out)
 {
     const uint64_t sum = (low & EVERY_BYTE(15)) | (high & EVERY_BYTE(3)) << 4 | EVERY_BYTE(128);
@@ -248,7 +249,7 @@ static void store_scales(uint64_t low, uint64_t high, uint8_t *out)
     memcpy(out, &scales, sizeof(scales));
 }
 
-/* The scales are those of tnd_q3_k_scale. */
+/* Scales as in tnd_q3_k_scale. */
 static void header_q3_k(const void *row, struct super_header *out)
 {
     const struct tnd_block_q3_k *b = row;
@@ -262,7 +263,7 @@ static void header_q3_k(const void *row, struct super_header *out)
     }
 }
 
-/* As tnd_k4_scale_min, four at a time. Q5_K begins alike. */
+/* As tnd_k4_scale_min, four scales at a time. Q5_K begins in the same way. */
 static void header_q4_k(const void *row, struct super_header *out)
 {
     const struct tnd_block_q4_k *b = row;
@@ -285,7 +286,7 @@ static void header_q6_k(const void *row, struct super_header *out)
     memcpy(out->groups, b->scales, sizeof(out->groups));
 }
 
-/* The scales are those of tnd_iq4_xs_scale: their bits move apart, to a byte each. */
+/* Scales as in tnd_iq4_xs_scale: their bits are spread to a byte each. */
 static void header_iq4_xs(const void *row, struct super_header *out)
 {
     const struct tnd_block_iq4_xs *b = row;
@@ -332,7 +333,7 @@ static super_header_fn *super_header_of(enum tandem_type type)
     return super_headers[type];
 }
 
-/* What stays the same for all units of a panel. */
+/* What is constant for all units of a panel. */
 struct packing {
     const struct tnd_kernels_q *kernels;
     enum tandem_type type;
@@ -340,10 +341,10 @@ struct packing {
     super_header_fn *super_header; /* NULL: blocks of 32 */
     size_t block_bytes;
     int block_values, n_rows;
-    uint8_t place_of[256]; /* of types that meet their book as numbers */
+    uint8_t place_of[256]; /* for types whose decoders return numbers of a codebook */
 };
 
-/* Headers of `n` values of all rows, of blocks of 32: d comes first, m behind it. */
+/* Packs headers of `n` values of all rows, for blocks of 32: d comes first, then m. */
 static void pack_headers(const struct packing *p, const uint8_t *rows, size_t row_bytes, int n,
                          uint8_t *out)
 {
@@ -363,9 +364,9 @@ static void pack_headers(const struct packing *p, const uint8_t *rows, size_t ro
     }
 }
 
-/* Headers of a unit of all rows, of blocks of 256: the halves of all rows, then group by group the
- * bytes of all rows. There is always room for 16 groups: of types with 8 the rest is overwritten by
- * the payload. */
+/* Packs headers of a unit of all rows, for blocks of 256: the halves of all rows, then group by
+ * group the bytes of all rows. Writes 16 groups: for types with 8, the payload overwrites the
+ * rest. */
 static void pack_super_headers(const struct packing *p, const uint8_t *rows, size_t row_bytes,
                                uint8_t *out)
 {
@@ -390,7 +391,8 @@ static bool has_places(enum tandem_type type)
     return type == TANDEM_TYPE_IQ4_NL || type == TANDEM_TYPE_IQ4_XS || type == TANDEM_TYPE_MXFP4;
 }
 
-/* Codes of blocks of MXFP4, which has one byte ahead of its nibbles, by copies in Q4_0. */
+/* Decodes blocks of MXFP4, which have one byte before their nibbles, from copies in the layout of
+ * Q4_0. */
 static void decode_copies(const struct tnd_kernels_q *kernels, const uint8_t *rows,
                           size_t row_bytes, int n_blocks, uint8_t *to, float *scales, float *mins)
 {
@@ -407,8 +409,8 @@ static void decode_copies(const struct tnd_kernels_q *kernels, const uint8_t *ro
                                       n_blocks * 32, to, scales, mins);
 }
 
-/* Codes of `n` values of the rows that a vector holds. The nibbles of IQ4_NL and IQ4_XS lie as
- * those of Q4_0, whose are behind 2 bytes: read so, they are the indices into the book. */
+/* Decodes `n` values of the rows that a vector holds. IQ4_NL and IQ4_XS store nibbles as Q4_0 does,
+ * after 2 bytes: decoded as Q4_0, they are indices into the codebook. */
 static void decode_rows(const struct packing *p, const uint8_t *rows, size_t row_bytes, int n,
                         uint8_t *to)
 {
@@ -430,7 +432,7 @@ static void decode_rows(const struct packing *p, const uint8_t *rows, size_t row
     }
 }
 
-/* Codes of `n` values (at most a unit) of all rows, step by step. */
+/* Decodes `n` values (at most a unit) of all rows, step by step. */
 static void decode_unit(const struct packing *p, const uint8_t *rows, size_t row_bytes, int n,
                         uint8_t *steps)
 {
@@ -445,7 +447,7 @@ static void decode_unit(const struct packing *p, const uint8_t *rows, size_t row
     }
 }
 
-/* The rows of a panel that has fewer than 16, and zeros. */
+/* Copies the rows of a panel with fewer than 16 rows, padded with zeros. */
 static const uint8_t *fill_up(const struct packing *p, const uint8_t *rows, size_t row_bytes, int n,
                               uint8_t tail[LANES * TAIL_BYTES])
 {
@@ -517,9 +519,9 @@ void tnd_pack_panel(const struct tnd_kernels_q *kernels, enum tandem_type type, 
 
 enum { ROWS = TND_PANEL_F_ROWS, LINE = 64 };
 
-/* Values begin .. end - 1 of K. Rows may lie a power of 2 apart and so share the sets of a cache:
- * a square's few rows are read for all of them, while those that lie `ahead` bytes behind are
- * fetched, a line at a time. */
+/* Transposes values begin .. end - 1 of K. Rows may be a power of 2 apart and so share cache sets:
+ * each square reads its few rows completely, while a line of those `ahead` bytes further is
+ * prefetched at a time. */
 #define TRANSPOSE(name, number, N)                                                                 \
     static void name(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t begin,             \
                      int64_t end, size_t ahead, uint8_t *out)                                      \

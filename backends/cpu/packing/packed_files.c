@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Packed weights by model file. In a folder, they have the model's name and a hash of samples of
- * its contents, so that parts of models with the same names do not meet. */
+ * Files of packed weights, one per model file. In a cache folder their name is the model's name
+ * plus a hash of samples of its contents, so that models with the same name do not collide. */
 #include "backends/cpu/packing/packed_files.h"
 
 #include <inttypes.h>
@@ -19,12 +19,12 @@ struct tnd_packed_file {
     struct tnd_mapped_file model;
     struct tnd_pack_key key;
     char path[PATH_MAX];
-    struct tnd_file cache; /* zero: there is none that serves */
+    struct tnd_file cache; /* zero: there is no valid cache */
     size_t n_entries;
-    bool is_foreign;   /* something else has the cache's name: it is left alone */
-    bool is_untrusted; /* others may write there: nothing is read, and nothing written */
-    bool is_written;   /* when somebody asks */
-    bool has_told;     /* that rows are not those that were packed */
+    bool is_foreign;   /* another kind of file has the cache's name: it is left alone */
+    bool is_untrusted; /* others can write there: it is neither read nor written */
+    bool is_written;   /* on request */
+    bool has_told;     /* has reported that rows differ from those that were packed */
     int n_holders;
     struct tnd_packed_file *next;
 };
@@ -80,7 +80,7 @@ static void say(const struct tnd_packed_files *files, bool is_warning, const cha
     }
 }
 
-/* A cache that does not fit is ignored; one that is ours will be replaced. */
+/* A cache that does not match is ignored; if it is a cache of this format, it will be replaced. */
 static enum tandem_status map_cache(struct tnd_packed_file *file, struct tandem_error *error)
 {
     enum tandem_status status = tnd_file_check_owner(file->path, error);
@@ -119,7 +119,7 @@ static void open_cache(const struct tnd_packed_files *files, struct tnd_packed_f
     }
 }
 
-/* Whether there is a name that is short enough. */
+/* Builds the cache's name; false: it would be too long. */
 static bool name_beside(const struct tnd_mapped_file *model, char *out, size_t bytes)
 {
     const int n = snprintf(out, bytes, "%s.packed", model->path);
@@ -188,7 +188,7 @@ struct tnd_packed_file *tnd_packed_files_hold(struct tnd_packed_files *files, co
         file->next = files->first;
         files->first = file;
     }
-    file->model = model; /* the same file may be mapped anew */
+    file->model = model; /* the same file may be mapped again */
     file->n_holders++;
     *out_offset = (uint64_t)((const uint8_t *)data - model.data);
     return file;
@@ -251,7 +251,7 @@ void tnd_packed_file_tell_damage(const struct tnd_packed_files *files,
     say(files, true, file->path, text);
 }
 
-/* What the cache has and what is new, placed one behind the other. */
+/* Merges the weights in the cache with new ones, and assigns offsets. */
 static struct tnd_packed_piece *join(const struct tnd_packed_file *file,
                                      const struct tnd_packed_piece *pieces, size_t n_pieces,
                                      size_t *out_n)
@@ -288,8 +288,8 @@ static enum tandem_status write_panels(struct tnd_file_stream *stream,
     return TANDEM_OK;
 }
 
-/* Header, index and digests of placed entries: those of a cache go along with its panels, damaged
- * ones too, so that the damage stays known. NULL: no memory. */
+/* Builds header, index and digests of entries with offsets. Digests of a cache's panels are copied,
+ * even of damaged ones, so that the damage stays known. NULL: no memory. */
 static uint8_t *make_index(const struct tnd_packed_file *file,
                            const struct tnd_packed_piece *pieces,
                            const struct tnd_pack_entry *placed, size_t n, size_t n_panels,
@@ -332,7 +332,7 @@ static enum tandem_status write_all(const struct tnd_packed_file *file,
     if (status == TANDEM_OK) {
         status = write_panels(&stream, pieces, entries, n, index_bytes, error);
     }
-    if (status == TANDEM_OK) { /* what was packed from a file that changed belongs to neither */
+    if (status == TANDEM_OK) { /* what was packed of a changed file fits neither */
         status = tnd_mapped_check_file(file->model.data, error);
     }
     if (status == TANDEM_OK) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Panels that are made ready before somebody needs them, and those of a cache that is cut short. */
+ * Prepares panels before they are needed; detects caches that were truncated. */
 #include "backends/cpu/packing/packed_weights.h"
 #include "base/tnd_mapped.h"
 
@@ -8,11 +8,11 @@ void tnd_packed_weight_finish(const struct tnd_kernels_q *kernels,
 {
     int64_t per_matrix = tnd_packed_matrix_panels(packed);
     struct tnd_packed_weight all = *packed;
-    all.n = INT64_MAX; /* panels of all matrices have numbers one behind the other */
+    all.n = INT64_MAX; /* panels are numbered through all matrices */
     for (int64_t end = row + n_rows; row < end;) {
         int64_t in_matrix = row % packed->matrix_rows;
         int64_t i = row / packed->matrix_rows * per_matrix + in_matrix / packed->panel_rows;
-        (void)tnd_packed_panel(kernels, &all, i); /* reads all of it */
+        (void)tnd_packed_panel(kernels, &all, i); /* reads the whole panel */
         int64_t next = (in_matrix / packed->panel_rows + 1) * packed->panel_rows;
         row += tnd_min(next, packed->matrix_rows) - in_matrix;
     }

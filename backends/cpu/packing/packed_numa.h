@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Where the packed weights of the CPU backend lie on a machine of several NUMA nodes. */
+ * Placement of the CPU backend's packed weights on a machine with several NUMA nodes. */
 #ifndef TND_PACKED_NUMA_H
 #define TND_PACKED_NUMA_H
 
@@ -14,11 +14,11 @@ struct tnd_packed_numa {
     int node_ids[TND_PACKED_NODES]; /* the system's numbers */
 };
 
-/** What the setting numa= asks for; `cpu` is the CPU backend. */
+/** The policy of the setting numa=; `cpu` is the CPU backend. */
 enum tnd_numa_policy tnd_cpu_numa_asked(const tandem_backend *cpu);
 
-/** Copies made from now on lie so. A mirrored one takes its bytes once a node; where there is no
- *  memory for that, it is not mirrored. Any thread. */
+/** Sets the placement of copies made from now on. A mirrored copy takes its bytes on each node; if
+ * memory is short, it is not mirrored. Any thread. */
 void tnd_cpu_numa_set(tandem_backend *cpu, const struct tnd_packed_numa *numa);
 
 #endif

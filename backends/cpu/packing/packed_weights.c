@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Packed copies: made once for each weight, listed for the limit and for the end. Whoever computes
- * has the copy at hand and needs no list. */
+ * Packed copies: made once for each weight; listed for the limit and for cleanup. Products get
+ * their copy directly and never search the list. */
 #include "backends/cpu/packing/packed_weights.h"
 
 #include <pthread.h>
@@ -22,14 +22,14 @@ struct tnd_packed_weights {
     struct tnd_packed_options options;
     pthread_mutex_t lock; /* guards the members below */
     size_t bytes;
-    bool is_full; /* the system had too little memory for one more copy */
+    bool is_full; /* a copy was refused because too little memory was available */
     struct tnd_packed_numa numa;
-    int refusal; /* errno of a memory policy */
+    int refusal; /* errno of a memory policy that failed */
     struct tnd_packed_files *files;
     struct tnd_packed_weight *first;
 };
 
-/* Copies of several nodes share no page, not even a huge one. */
+/* Copies on different nodes share no page, not even a huge one. */
 enum { COPY_STEP = 2 << 20 };
 
 /* Share of the available memory that is left for everything but packed weights. */
@@ -55,8 +55,8 @@ enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *optio
     return TANDEM_OK;
 }
 
-/* Pages that nobody has touched take no memory; where the system allows, they are huge. Small
- * copies ask for that too: lying between large ones, they would break up what is joined. */
+/* Untouched pages take no memory; pages are huge if the system allows. Small copies request that,
+ * too: between large ones, they would break up huge pages. */
 static void *take_pages(struct tnd_packed_weights *weights, size_t bytes)
 {
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -105,7 +105,7 @@ static enum tandem_status no_memory(const char *name, size_t bytes, struct tande
                          "cpu: no memory for %zu bytes of packed weights", bytes);
 }
 
-/* Bytes of copies that nobody has written yet, for which the system has given no page. */
+/* Bytes of copies that were not written yet, for which the system has not allocated pages. */
 static double untouched_bytes(const struct tnd_packed_weights *weights)
 {
     double bytes = 0;
@@ -130,7 +130,7 @@ static bool is_scarce(const struct tnd_packed_weights *weights, size_t wanted)
     return available > 0 && needed > (1 - KEPT_FREE) * available;
 }
 
-/* Bytes that may still be taken. */
+/* Bytes that may still be allocated. */
 static size_t bytes_left(struct tnd_packed_weights *weights, size_t wanted)
 {
     size_t left = weights->options.limit_bytes - weights->bytes;
@@ -141,7 +141,7 @@ static size_t bytes_left(struct tnd_packed_weights *weights, size_t wanted)
     return weights->is_full ? 0 : left;
 }
 
-/* One a node where copies are mirrored and there is memory for them. */
+/* Number of copies: one per node if copies are mirrored and there is enough memory. */
 static int copies_of(const struct tnd_packed_weights *weights, size_t bytes)
 {
     int n = weights->numa.policy == TND_NUMA_MIRROR ? weights->numa.n_nodes : 1;
@@ -151,7 +151,7 @@ static int copies_of(const struct tnd_packed_weights *weights, size_t bytes)
     return fits ? n : 1;
 }
 
-/* What is known of a weight before there is memory for it. */
+/* Describes a weight before memory is allocated for it. */
 static void describe(const struct tnd_packed_weights *weights, const struct tandem_tensor *weight,
                      struct tnd_packed_weight *out)
 {
@@ -194,7 +194,7 @@ static size_t bytes_of_rows(const struct tnd_packed_weight *packed)
            tandem_type_row_bytes(packed->type, packed->k);
 }
 
-/* Takes the panels of the cache of the model file, where there are some. */
+/* Uses the panels in the model file's cache, if there are any. */
 static void look_into_cache(struct tnd_packed_weights *weights, struct tnd_packed_weight *packed)
 {
     const size_t bytes = bytes_of_rows(packed);
@@ -209,12 +209,12 @@ static void look_into_cache(struct tnd_packed_weights *weights, struct tnd_packe
             tnd_packed_file_find(weights->files, packed->file, &wanted, packed->data, bytes);
         packed->is_cached = packed->found.cache != NULL;
     }
-    if (packed->is_cached) { /* written only where it is damaged, see repair() */
+    if (packed->is_cached) { /* written only if a panel is damaged, see repair() */
         packed->panels = (uint8_t *)(uintptr_t)(packed->found.cache + packed->found.entry.at);
     }
 }
 
-/* Memory for the panels of a weight that no cache has. */
+/* Allocates memory for the panels of a weight that is in no cache. */
 static enum tandem_status take_memory(struct tnd_packed_weights *weights, const char *name,
                                       size_t panels, struct tnd_packed_weight *packed,
                                       struct tandem_error *error)
@@ -222,7 +222,7 @@ static enum tandem_status take_memory(struct tnd_packed_weights *weights, const 
     size_t bytes = 0;
     bool is_size = tnd_mul_size(panels, packed->panel_bytes, &bytes);
     size_t left = bytes_left(weights, bytes);
-    /* The stream is fetched ahead of its end: harmless, prefetches never fault. */
+    /* kernels prefetch past the end: harmless, prefetches never fault */
     if (!is_size || bytes > left) {
         return tnd_error_set(error, TANDEM_E_DEVICE_MEMORY, name, (int64_t)bytes, (int64_t)left,
                              "cpu: packed weights would take %zu bytes more, %zu are left of the "
@@ -236,7 +236,7 @@ static enum tandem_status take_memory(struct tnd_packed_weights *weights, const 
     return bytes == 0 || packed->panels != NULL ? TANDEM_OK : no_memory(name, packed->bytes, error);
 }
 
-/* Whether each panel of each copy is there. */
+/* Creates the states of all panels of all copies. */
 static enum tandem_status make_states(struct tnd_packed_weight *packed, const char *name,
                                       size_t panels, struct tandem_error *error)
 {
@@ -247,7 +247,7 @@ static enum tandem_status make_states(struct tnd_packed_weight *packed, const ch
     }
     for (int i = 0; i < packed->n_copies; i++) {
         struct tnd_panel_states *states = tnd_packed_copy(packed, i).states;
-        atomic_init(&states->left, (int_least64_t)panels); /* all of them TND_PANEL_EMPTY, 0 */
+        atomic_init(&states->left, (int_least64_t)panels); /* all are TND_PANEL_EMPTY, 0 */
     }
     return TANDEM_OK;
 }
@@ -305,7 +305,7 @@ void tnd_packed_weights_remove(struct tnd_packed_weights *weights, struct tnd_pa
     *at = packed->next;
     weights->bytes -= packed->bytes;
     weights->is_full = false;
-    free_weight(weights, packed); /* under the lock: it may be the last one of a cache */
+    free_weight(weights, packed); /* under the lock: it may be the last user of a cache */
     pthread_mutex_unlock(&weights->lock);
 }
 
@@ -374,8 +374,8 @@ static void pack(const struct tnd_kernels_q *kernels, const struct tnd_packed_we
     }
 }
 
-/* A damaged panel is packed in its place: the mapping is private, so that the file stays as it is
- * until it is written again. */
+/* Packs a damaged panel again, in place: the mapping is private, so the file is unchanged until it
+ * is written again. */
 static void repair(const struct tnd_kernels_q *kernels, const struct tnd_packed_weight *packed,
                    int64_t i, uint8_t *panel)
 {
@@ -403,15 +403,15 @@ static void make_ready(const struct tnd_kernels_q *kernels, const struct tnd_pac
     }
 }
 
-/* The system may take the pages of the rows back. Whoever reads them later gets them from the file
- * that they were mapped from (or from swap) again, so that nothing is lost. Systems that cannot
- * (MADV_PAGEOUT: Linux before 5.4) refuse, and the rows stay. */
+/* Lets the system reclaim the pages of the original rows. Later reads get them from the mapped file
+ * (or from swap) again, so nothing is lost. Systems without MADV_PAGEOUT (Linux before 5.4) refuse,
+ * and the rows stay in memory. */
 static void release_rows(const struct tnd_packed_weight *packed)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t begin = (uintptr_t)packed->data;
     uintptr_t end = begin + bytes_of_rows(packed);
-    begin = (begin + page - 1) / page * page; /* pages at the edges hold other things too */
+    begin = (begin + page - 1) / page * page; /* pages at the edges hold other data, too */
     end = end / page * page;
     if (begin < end) {
         (void)madvise((void *)begin, end - begin, packed->release_advice);
@@ -446,14 +446,14 @@ const uint8_t *tnd_packed_panel(const struct tnd_kernels_q *kernels,
         finish_panel(packed, i);
         return panel;
     }
-    /* Another graph packs this very panel: a matter of microseconds. */
+    /* another graph is packing this panel: a matter of microseconds */
     while (atomic_load_explicit(state, memory_order_acquire) != TND_PANEL_READY) {
         sched_yield();
     }
     return panel;
 }
 
-/* ---- for the next process ---- */
+/* ---- keeping copies for later processes ---- */
 
 static bool is_complete(const struct tnd_packed_weight *packed)
 {
@@ -462,7 +462,7 @@ static bool is_complete(const struct tnd_packed_weight *packed)
            atomic_load_explicit(&packed->states->left, memory_order_acquire) == 0;
 }
 
-/* The weights of one model file; `pieces` has room for all. */
+/* Writes the weights of one model file; `pieces` has room for all. */
 static enum tandem_status keep_file(struct tnd_packed_weights *weights,
                                     struct tnd_packed_file *file, struct tnd_packed_piece *pieces,
                                     struct tandem_error *error)
@@ -473,7 +473,7 @@ static enum tandem_status keep_file(struct tnd_packed_weights *weights,
             pieces[n] = (struct tnd_packed_piece){.entry = entry_of(at), .panels = at->panels};
             pieces[n].entry.rows = tnd_mapped_digest(at->data, bytes_of_rows(at));
             (void)tnd_pack_weight_size(&pieces[n++].entry);
-            at->is_kept = true; /* or it cannot be: nobody tries again */
+            at->is_kept = true; /* or it cannot be kept: not tried again */
         }
     }
     return tnd_packed_file_write(weights->files, file, pieces, n, error);
@@ -496,7 +496,7 @@ enum tandem_status tnd_packed_weights_keep(struct tnd_packed_weights *weights,
                 keep_file(weights, at->file, pieces, first == TANDEM_OK ? error : NULL);
             first = first == TANDEM_OK ? status : first;
         }
-        if (at->file != NULL) { /* of this weight's file, once */
+        if (at->file != NULL) { /* once per file, with all of its weights */
             tnd_mapped_digests_keep(at->data);
         }
     }

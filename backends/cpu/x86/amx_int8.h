@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Products of 8-bit integers on tiles of AMX, those of the CPU or emulated ones: up to 32 rows by
- * two panels, whose bytes lie as tiles want them (ggml-like/conv_int8.h). */
+ * Products of 8-bit integers on AMX tiles, real or emulated: up to 32 rows by two panels, whose
+ * layout suits tiles (ggml-like/conv_int8.h). */
 #ifndef TND_AMX_INT8_H
 #define TND_AMX_INT8_H
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/x86/amx_tiles.h"
 
-enum { INT8_LINE = TND_INT8_TILE * (int)sizeof(int32_t) }; /* bytes of a row of sums */
+enum { INT8_LINE = TND_INT8_TILE * (int)sizeof(int32_t) }; /* bytes per row of sums */
 
-/* Tiles 0 to 3: sums, by rows and panel; 4 and 5: rows of x; 6 and 7: panels. Whole tiles of rows
- * are read and written: there is memory for them. */
+/* Tiles 0 to 3: sums, by rows and panel; 4 and 5: rows of x; 6 and 7: panels. Reads and writes
+ * whole tiles of rows, for which there must be memory. */
 static void amx_int8_multiply(const struct tnd_int8_tile *tile)
 {
     const bool two_rows = tile->n_rows > TILE_ROWS;
@@ -43,7 +43,7 @@ static void amx_int8_multiply(const struct tnd_int8_tile *tile)
     TILE_STORE(3, tile->sums + TILE_ROWS * TND_INT8_TILE + TND_INT8_PANEL, INT8_LINE);
 }
 
-/* What follows the sums stays with the kernels that are there already. */
+/* Only replaces `multiply`; the kernels that finish sums stay. */
 static void fill_amx_int8(struct tnd_cpu_kernels *out)
 {
     out->int8.rows = TND_INT8_ROWS;

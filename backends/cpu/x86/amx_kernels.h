@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Kernels of kernels/amx.h, written once for tiles of the CPU and for emulated ones. Lanes go by
- * vectors as wide as the instruction set of the file (base/lanes.h). Every version has the same
- * bits: integer sums are exact, and each float is made by the same operations in the same order. */
+ * Kernels of kernels/amx.h, written once for real and emulated tiles. Lanes are processed in
+ * vectors of the including file's instruction set (base/lanes.h). All versions give the same bits:
+ * integer sums are exact, and each float is computed by the same operations in the same order. */
 #include <string.h>
 
 #include "backends/cpu/kernels/kernels.h"
@@ -32,11 +32,11 @@ static void amx_end(void)
 
 /* The functions below work on lanes l .. l + WIDTH - 1 of a strip. */
 
-/* Added to a magnitude below 2^22 it leaves the nearest integer, halves to even, in the last bits
- * of the sum. */
+/* Adding it to a magnitude below 2^22 leaves the nearest integer, ties to even, in the low bits of
+ * the sum. */
 #define TO_INTEGER 12582912.0f /* 1.5 * 2^23 */
 
-/* What is left of values by their nearest integers, in units of the next plane. */
+/* Values minus their nearest integers, in units of the next plane. */
 TND_INLINE tnd_vec rest_of(tnd_vec value)
 {
     return (value - ((value + TO_INTEGER) - TO_INTEGER)) * 128.0f;
@@ -47,8 +47,8 @@ TND_INLINE tnd_vec_bits blend(tnd_vec_bits mask, tnd_vec_bits a, tnd_vec_bits b)
     return (mask & a) | (~mask & b);
 }
 
-/* Values in units of the scale. Those of a lane whose scale is infinite or NaN become 0:
- * the scale alone makes the result so. */
+/* Divides values by the scale. In a lane whose scale is infinite or NaN they become 0: the scale
+ * alone makes the result infinite or NaN. */
 static void scale_values(const float *values, int n, float *scaled, float *scale)
 {
     tnd_vec top = {0};
@@ -66,15 +66,15 @@ static void scale_values(const float *values, int n, float *scaled, float *scale
     }
 }
 
-/* Lanes that need a second and a third plane, so that each 32 values are close enough: see amx.h.
- * Who needs the third needs the second: |rest_2| <= 128 |rest|. */
+/* Which lanes need a second and a third plane to be accurate enough for each 32 values: see amx.h.
+ * A lane that needs the third needs the second: |rest_2| <= 128 |rest|. */
 static void find_planes(const float *scaled, int n, tnd_vec_bits need[2])
 {
     need[0] = need[1] = (tnd_vec_bits){0};
     for (int k0 = 0; k0 < n; k0 += GROUP) {
         tnd_vec length = {0};
         tnd_vec first = {0};  /* squared errors after one plane and after two, in units of the */
-        tnd_vec second = {0}; /* plane behind it */
+        tnd_vec second = {0}; /* next plane */
         for (int k = k0; k < k0 + GROUP; k++) {
             tnd_vec value = tnd_vec_load(scaled + k * LANES);
             tnd_vec rest = rest_of(value);
@@ -98,7 +98,7 @@ static bool is_any(tnd_vec_bits mask)
     return any != 0;
 }
 
-/* Stores word number `i` of each lane, 4 bytes or 2 bf16 numbers, in a run of tiles. */
+/* Stores word `i` of each lane, 4 bytes or 2 bf16 numbers, in a run of tiles. */
 TND_INLINE void store_words(tnd_vec_bits words, int i, int l, bool is_w, void *run)
 {
     char *tile = (char *)run + i / LANES * TND_AMX_TILE;
@@ -113,7 +113,7 @@ TND_INLINE void store_words(tnd_vec_bits words, int i, int l, bool is_w, void *r
     }
 }
 
-/* Zeros up to the end of a tile. */
+/* Stores zeros up to the end of a tile. */
 static void store_zeros(int i, int l, bool is_w, void *run)
 {
     for (; i % LANES != 0; i++) {
@@ -121,7 +121,7 @@ static void store_zeros(int i, int l, bool is_w, void *run)
     }
 }
 
-/* One plane: zeros where a lane does not need it. */
+/* Stores one plane, zeros for lanes that do not need it. */
 TND_INLINE void store_plane(const float *scaled, int n, const int plane, tnd_vec_bits need, int l,
                             bool is_w, int8_t *out)
 {
@@ -165,8 +165,7 @@ static void amx_quantize(const float *values, int n, bool is_w, struct tnd_amx_b
 
 /* ---- floats to parts ---- */
 
-/* The nearest bf16 number, halves to even; not beyond the largest one. NaN stays
- * so. */
+/* The nearest bf16 number, ties to even, at most the largest finite one. NaN stays NaN. */
 TND_INLINE tnd_vec_bits to_bf16(tnd_vec value)
 {
     const tnd_vec_bits bits = (tnd_vec_bits)value;
@@ -177,7 +176,7 @@ TND_INLINE tnd_vec_bits to_bf16(tnd_vec value)
     return blend(overflows, cut | (is_nan & 0x40), rounded);
 }
 
-/* What bf16 numbers leave of values: exact, and 0 of what is not finite. */
+/* Values minus their bf16 parts: exact; 0 if not finite. */
 TND_INLINE tnd_vec rest_of_bf16(tnd_vec value, tnd_vec_bits part)
 {
     const tnd_vec_bits is_finite = (tnd_vec_bits)((part & 0x7f80) != 0x7f80);
@@ -238,7 +237,7 @@ static void amx_expand(const uint8_t *codes, const float *scales, const float *m
 /* ---- products ---- */
 
 /* Adds the products of tiles of `type` (S8 or BF16) to tiles 0..3: x[i] * w[j] to tile 2 i + j.
- * Operands are runs of tiles; NULL: nothing but zeros. */
+ * Operands are runs of tiles; NULL: all zeros. */
 #define ADD_TILES(type, n_tiles, x0, x1, w0, w1)                                                   \
     for (int at = 0; at < (n_tiles)*TND_AMX_TILE; at += TND_AMX_TILE) {                            \
         if ((w0) != NULL) {                                                                        \
@@ -275,7 +274,7 @@ static void zero_sums(void)
     TILE_ZERO(3);
 }
 
-/* Tile 2 i + j at sums + (2 i + j) * 256 numbers. */
+/* Stores tile 2 i + j at sums + (2 i + j) * 256 numbers. */
 static void store_sums(void *sums)
 {
     char *to = sums;
@@ -285,7 +284,7 @@ static void store_sums(void *sums)
     TILE_STORE(3, to + 3 * TND_AMX_TILE, TILE_ROW_BYTES);
 }
 
-/* A plane of a strip, or NULL where the strip is missing or its plane would be all zeros. */
+/* A plane of a strip; NULL if the strip is missing or the plane is all zeros. */
 TND_INLINE const int8_t *find_plane(const void *block, int plane)
 {
     const struct tnd_amx_block *planes = block;
@@ -302,7 +301,7 @@ static void add_planes(const struct tnd_amx_tile *tile, int x_plane, int w_plane
     ADD_TILES(S8, n_tiles, x0, x1, w0, w1)
 }
 
-/* The rows of strip j and the tokens of strip i that are wanted, all rows by vectors. */
+/* The wanted rows of strip j and tokens of strip i; rows in vectors. */
 struct window {
     int first_row, last_row, step, n_tokens;
     float *y;
@@ -320,9 +319,8 @@ static struct window find_window(const struct tnd_amx_tile *tile, int i, int j)
     return at;
 }
 
-/* y += sums * scales of one pair of strips; factor: the power of 128 of their planes. Rows of
- * y that are missing are not touched. A result starts from +0, so that adding nothing never
- * changes it. */
+/* y += sums * scales for one pair of strips; factor: the power of 128 of their planes. Does not
+ * touch missing rows of y. Results start from +0, so that adding nothing never changes them. */
 static void add_sums(const struct tnd_amx_tile *tile, int i, int j, const int32_t *sums,
                      float factor, bool accumulate)
 {
@@ -360,7 +358,7 @@ static int most_planes(const void *const strips[TND_AMX_STRIPS])
     return first > second ? first : second;
 }
 
-/* Sums of the products of all planes that have one power of 128 together. */
+/* Sums the products of all planes with the same power of 128. */
 static void sum_order(const struct tnd_amx_tile *tile, int order, int x_planes, int w_planes)
 {
     zero_sums();
@@ -406,7 +404,7 @@ static void add_parts(const struct tnd_amx_tile *tile, int x_part, int w_part)
     ADD_TILES(BF16, n_tiles, x0, x1, w0, w1)
 }
 
-/* Small products first. */
+/* Adds small products first. */
 static void amx_multiply_parts(const struct tnd_amx_tile *tile)
 {
     _Alignas(64) float sums[TND_AMX_STRIPS][TND_AMX_STRIPS][LANES * LANES];

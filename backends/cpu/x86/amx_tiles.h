@@ -28,14 +28,14 @@
 
 enum { TILE_NUMBER = 8, TILE_ROWS = 16, TILE_ROW_BYTES = 64, TILE_BYTES = 1024 };
 
-/* What LDTILECFG reads, 64 bytes. */
+/* Operand of LDTILECFG, 64 bytes. */
 struct tile_config {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
     uint8_t rows[16];
 };
 
-/* Eight whole tiles. */
+/* Configures eight full tiles. */
 static inline struct tile_config tiles_all(void)
 {
     struct tile_config config = {.palette = 1};
@@ -81,13 +81,13 @@ static inline void tiles_release(void)
 
 enum tile_fault {
     TILE_NO_FAULT,
-    TILE_GENERAL_PROTECTION, /* #GP: a configuration that is none */
-    TILE_UNDEFINED           /* #UD: tiles that are not configured, or do not fit each other */
+    TILE_GENERAL_PROTECTION, /* #GP: an invalid configuration */
+    TILE_UNDEFINED           /* #UD: tiles that are not configured, or do not match each other */
 };
 
-/* The state of a thread. After a fault nothing has changed but `fault`. */
+/* The state of a thread. An instruction that faults only changes `fault`. */
 static _Thread_local struct {
-    struct tile_config config; /* palette 0: there are no tiles */
+    struct tile_config config; /* palette 0: no tiles are configured */
     enum tile_fault fault;
     uint8_t rows[TILE_NUMBER][TILE_ROWS][TILE_ROW_BYTES];
 } tiles;
@@ -142,7 +142,7 @@ static inline bool tile_exists(int tile)
     return exists;
 }
 
-/* Rows before start_row, which only an interrupted instruction leaves, stay as they are. */
+/* Rows before start_row, which is only nonzero after an interrupted instruction, are unchanged. */
 static inline void tile_load(int tile, const void *base, ptrdiff_t stride)
 {
     if (!tile_exists(tile)) {
@@ -178,7 +178,7 @@ static inline void tile_zero(int tile)
     }
 }
 
-/* Whether C += A * B is a product. */
+/* Whether the shapes of C += A * B match. */
 static inline bool tiles_fit(int c, int a, int b)
 {
     if (!tile_exists(c) || !tile_exists(a) || !tile_exists(b)) {
@@ -197,14 +197,14 @@ static inline void tile_clear_behind(int tile, int row, int bytes)
     memset(tiles.rows[tile][row] + bytes, 0, (size_t)(TILE_ROW_BYTES - bytes));
 }
 
-/* C += A * B of bytes; those of B are signed. */
+/* C += A * B for bytes; those of B are signed. */
 static inline void tile_dot_bytes(int c, int a, int b, bool a_is_unsigned)
 {
     if (!tiles_fit(c, a, b)) {
         return;
     }
     for (int m = 0; m < tiles.config.rows[c]; m++) {
-        uint32_t sums[TILE_ROW_BYTES / 4]; /* they wrap around */
+        uint32_t sums[TILE_ROW_BYTES / 4]; /* wrap around */
         memcpy(sums, tiles.rows[c][m], sizeof(sums));
         for (int k = 0; k < tiles.config.rows[b]; k++) {
             int x[4];
@@ -226,7 +226,7 @@ static inline void tile_dot_bytes(int c, int a, int b, bool a_is_unsigned)
 
 /* ---- bf16 ---- */
 
-/* Denormals count as zeros, before an operation and behind it. */
+/* Denormals become zeros, as operands and as results. */
 static inline float tile_flush(float value)
 {
     return fabsf(value) < FLT_MIN ? copysignf(0.0f, value) : value;
@@ -240,8 +240,8 @@ static inline float tile_bf16(uint16_t bits)
     return tile_flush(value);
 }
 
-/* a * b + c rounded once to nearest even. A result that is tiny when rounded to 24 bits is flushed,
- * even where the fixed precision of denormals would have rounded it up to FLT_MIN. */
+/* a * b + c rounded once to nearest even. A result that is tiny when rounded to 24 bits is flushed
+ * to zero, even if rounding to the fixed precision of denormals gives FLT_MIN. */
 static inline float tile_fma(float a, float b, float c)
 {
     const float up = 0x1p64f;
@@ -253,8 +253,7 @@ static inline float tile_fma(float a, float b, float c)
     return tile_flush(result);
 }
 
-/* Even and odd values are summed apart, each in a chain of its own from zero; then
- * c + (even + odd). */
+/* Even and odd values have separate sums, each a chain from zero; then c + (even + odd). */
 static inline float tile_dot_bf16_value(float c, const uint16_t *x, const uint16_t *w, int n_pairs)
 {
     float even = 0;

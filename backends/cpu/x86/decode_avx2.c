@@ -14,7 +14,7 @@ static inline __m128i load_16(const uint8_t *p)
     return _mm_loadu_si128((const __m128i *)(const void *)p);
 }
 
-/* 16 bytes of rows 0 and 4 after `p`. */
+/* Loads 16 bytes of rows 0 and 4, counted from `p`. */
 static inline vec gather_rows(const uint8_t *p, size_t stride)
 {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(load_16(p)), load_16(p + 4 * stride), 1);
@@ -45,7 +45,7 @@ static inline vec v_first(const uint8_t *p, size_t stride)
     return _mm256_unpacklo_epi64(a, b);
 }
 
-/* out[3] of v_transpose, 12 bytes before. */
+/* out[3] of v_transpose, for p 12 bytes earlier. */
 static inline vec v_last(const uint8_t *p, size_t stride)
 {
     p -= 12;
@@ -62,7 +62,7 @@ static inline vecf vf_half(vec v)
         _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1)));
 }
 
-/* The same 16 bytes in both halves. */
+/* Looks up bytes in a table of 16. */
 static inline vec v_book(const uint8_t *codes, vec v)
 {
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load_16(codes)), v);

@@ -14,7 +14,7 @@ static inline __m128i load_16(const uint8_t *p)
     return _mm_loadu_si128((const __m128i *)(const void *)p);
 }
 
-/* 16 bytes of rows 0, 4, 8 and 12 after `p`. */
+/* Loads 16 bytes of rows 0, 4, 8 and 12, counted from `p`. */
 static inline vec gather_rows(const uint8_t *p, size_t stride)
 {
     vec v = _mm512_castsi128_si512(load_16(p));
@@ -48,7 +48,7 @@ static inline vec v_first(const uint8_t *p, size_t stride)
     return _mm512_unpacklo_epi64(a, b);
 }
 
-/* out[3] of v_transpose, 12 bytes before. */
+/* out[3] of v_transpose, for p 12 bytes earlier. */
 static inline vec v_last(const uint8_t *p, size_t stride)
 {
     p -= 12;
@@ -63,7 +63,7 @@ static inline vecf vf_half(vec v)
     return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v));
 }
 
-/* The same 16 bytes in all quarters. */
+/* Looks up bytes in a table of 16. */
 static inline vec v_book(const uint8_t *codes, vec v)
 {
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(load_16(codes)), v);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rows of weights to floats (AVX2), with the bits of the plain codecs in ggml-like: the same
- * products and sums in the same order, nothing fused. Layouts: ggml-like/quant.h. */
+ * Dequantises rows of weights to floats (AVX2), bit-identical to the plain codecs in ggml-like: the
+ * same products and sums in the same order, nothing fused. Layouts: ggml-like/quant.h. */
 #if defined(__AVX2__)
 #include <immintrin.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static inline __m256 floats_8(__m128i bytes)
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
 }
 
-/* 16 values scale * q. */
+/* Stores 16 values scale * q. */
 static inline void put_16(float *dst, __m128i q, float scale)
 {
     __m256 s = _mm256_set1_ps(scale);
@@ -39,7 +39,7 @@ static inline void put_16(float *dst, __m128i q, float scale)
     _mm256_storeu_ps(dst + 8, _mm256_mul_ps(s, floats_8(_mm_srli_si128(q, 8))));
 }
 
-/* 16 values scale * q + min. */
+/* Stores 16 values scale * q + min. */
 static inline void put_16_min(float *dst, __m128i q, float scale, float min)
 {
     __m256 s = _mm256_set1_ps(scale);
@@ -73,7 +73,7 @@ static inline __m256i nibbles(const uint8_t *qs)
     return _mm256_and_si256(both, _mm256_set1_epi8(15));
 }
 
-/* Bit i of 4 bytes as 16 in byte i. */
+/* Expands bit i of 4 bytes to the value 16 in byte i. */
 static inline __m256i fifth_bits(const uint8_t *qh)
 {
     int32_t bits;
@@ -99,7 +99,7 @@ static void dequantize_Q4_0(const void *src, float *dst, int64_t n)
     }
 }
 
-/* Numbers of a book for nibbles as in Q4_0. */
+/* Looks up nibbles, stored as in Q4_0, in a codebook. */
 static inline void put_book(float *dst, const uint8_t *qs, const int8_t *book, float d)
 {
     const __m256i table = _mm256_broadcastsi128_si256(load_16((const uint8_t *)book));
@@ -288,7 +288,7 @@ static void dequantize_Q6_K(const void *src, float *dst, int64_t n)
     }
 }
 
-/* ---- points of grids ---- */
+/* ---- grid points ---- */
 
 static inline void put_grid(tnd_grid_decode_fn *decode, size_t bytes, int group, float unit,
                             const void *src, float *dst, int64_t n)

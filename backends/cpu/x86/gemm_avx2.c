@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Integer and float kernels for AVX2. Bytes are multiplied to 16-bit sums of two products, which
- * must not overflow: with few bits a weight several such sums are added before they are widened;
- * with 8 bits the sign of the weight moves over to the activation. */
+ * Integer and float kernels for AVX2. Products of bytes are added in pairs to 16-bit sums, which
+ * must not overflow: with few bits per weight, several such sums are added before widening; with 8
+ * bits, the sign of the weight is moved to the activation. */
 #if defined(__AVX2__)
 #include <immintrin.h>
 #include <string.h>
@@ -19,7 +19,7 @@ TND_INLINE __m256i broadcast_4(const void *p)
     return _mm256_set1_epi32(value);
 }
 
-/* 16-bit sums of 2 products of bytes. */
+/* 16-bit sums of 2 products of bytes each. */
 TND_INLINE __m256i multiply(__m256i w, __m256i x, const int bits)
 {
     if (bits < 8) {
@@ -29,7 +29,7 @@ TND_INLINE __m256i multiply(__m256i w, __m256i x, const int bits)
     return _mm256_maddubs_epi16(_mm256_abs_epi8(value), _mm256_sign_epi8(x, value));
 }
 
-/* Steps of 4 values whose 16-bit sums may be added: steps * 2 * 127 * (2^bits - 1) < 2^15. */
+/* Steps of 4 values whose 16-bit sums can be added: steps * 2 * 127 * (2^bits - 1) < 2^15. */
 #define SPAN(bits) ((bits) <= 4 ? 8 : (bits) == 5 ? 4 : (bits) == 6 ? 2 : 1)
 
 TND_INLINE void dot_group(const uint8_t *w, const struct tnd_x_block *x, size_t x_blocks, int first,
@@ -134,7 +134,7 @@ TND_INLINE void gemm_f_tile(const struct tnd_tile_f *tile, const int n_tokens)
     const size_t x_stride = tile->x_stride;
     const float *w0 = tile->w;
     const float *w1 = tile->w + tile->w_panel;
-    const float *x[2] = {tile->x, tile->x + 3 * x_stride}; /* three tokens a pointer */
+    const float *x[2] = {tile->x, tile->x + 3 * x_stride}; /* three tokens per pointer */
     __m256 sum[PANELS_F][TOKENS_F];
     TND_UNROLL
     for (int t = 0; t < n_tokens; t++) {
@@ -191,7 +191,7 @@ static void gemm_f(const struct tnd_tile_f *tile)
     }
 }
 
-/* ---- activations to bytes: as quantize_x of gemm_scalar.c ---- */
+/* ---- activations to bytes, as quantize_x of gemm_scalar.c ---- */
 
 static int32_t sum_of(__m256i v)
 {
@@ -207,8 +207,7 @@ static int32_t top_of(__m256i v)
     return _mm_cvtsi128_si32(_mm_max_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }
 
-/* The largest magnitude is found on the bits, where not-a-number is above infinity and infinity
- * above all numbers. */
+/* The largest magnitude, compared as bits: NaN is above infinity, infinity above all numbers. */
 static float top_magnitude(const float *x)
 {
     const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);

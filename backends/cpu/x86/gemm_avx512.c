@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Float kernels for AVX-512: a tile is 32 rows (two panels) and up to 12 tokens. And the
- * activations' way to bytes. */
+ * Float kernels for AVX-512: a tile is 32 rows (two panels) and up to 12 tokens. Also quantises
+ * activations to bytes. */
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { LANES = 16, PANELS = 2, TOKENS = 12, AHEAD_STEPS = 16 };
 
-/* One stretch of what comes next, so that fetching is spread over the tile. */
+/* Prefetches one run of the next tile, so that prefetches are spread over this tile. */
 TND_INLINE void prefetch_ahead(const struct tnd_tile_f *tile, int stretch)
 {
     if (tile->ahead != NULL && stretch < tile->n_tokens) {
@@ -24,7 +24,7 @@ TND_INLINE void gemm_tile(const struct tnd_tile_f *tile, const int n_panels, con
 {
     const size_t x_stride = tile->x_stride;
     const float *w[PANELS] = {tile->w, tile->w + tile->w_panel};
-    const float *x[4]; /* three tokens a pointer, as addressing modes have it */
+    const float *x[4]; /* three tokens per pointer, for addressing modes */
     __m512 sum[PANELS][TOKENS];
     TND_UNROLL
     for (int i = 0; i < 4; i++) {
@@ -74,7 +74,7 @@ TND_INLINE void gemm_tile(const struct tnd_tile_f *tile, const int n_panels, con
     }
 }
 
-/* One function for each number of rows or tokens that are broadcast. */
+/* One function per number of broadcast rows or tokens. */
 #define CASE(panels, n)                                                                            \
     case n:                                                                                        \
         gemm_tile(tile, panels, n);                                                                \
@@ -114,8 +114,8 @@ static void gemm_f_panel(const struct tnd_tile_f *tile)
 #undef CASES
 #undef CASE
 
-/* As quantize_x of gemm_scalar.c. The largest magnitude is found on the bits, where not-a-number
- * is above infinity and infinity above all numbers. */
+/* As quantize_x of gemm_scalar.c. Magnitudes are compared as bits: NaN is above infinity, infinity
+ * above all numbers. */
 static void quantize_x(const float *x, int64_t n, int form, int offset, struct tnd_x_block *out)
 {
     const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Integer kernels for AVX-512 with VNNI: a tile is 32 rows (two panels) and up to 6 tokens; one
- * instruction multiplies 4 unsigned weight bytes with 4 activation bytes in each of 16 lanes. */
+ * instruction multiplies 4 unsigned weight bytes by 4 activation bytes in each of 16 lanes. */
 #if defined(__AVX512VNNI__)
 #include <immintrin.h>
 #include <string.h>
@@ -40,7 +40,7 @@ TND_INLINE void gemm_tile(const struct tnd_tile_q *tile, const int form, const i
     const int n_groups = (form & TND_GROUPS_OF_16) != 0 ? 2 : 1;
     const size_t panel_scales = tile->scales_panel;
     const size_t x_blocks = tile->x_blocks;
-    /* three tokens a pointer: base, base + stride, base + 2 * stride are addressing modes */
+    /* three tokens per pointer: base, base + stride, base + 2 * stride are addressing modes */
     const struct tnd_x_block *x[2] = {tile->x, tile->x + 3 * x_blocks};
     const uint8_t *w = tile->values;
     const float *scales = tile->scales;

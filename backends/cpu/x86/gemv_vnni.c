@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Integer kernels for one token (AVX-512 with VNNI). Rows are read one after another as they lie
- * in memory, which is what the hardware fetches best; lanes are values, then blocks. The sums of a
- * block are whole numbers, so that their order does not matter; what follows is added over the
- * blocks of 16 rows at once, in the order of the tiles of gemm_vnni.c: the same bits. */
+ * Integer kernels for one token (AVX-512 with VNNI). Rows are read one after another in place,
+ * which suits hardware prefetchers; lanes are values, then blocks. Sums of a block are integers, so
+ * their order does not matter; floats are added over the blocks of 16 rows at once, in the order of
+ * the tiles of gemm_vnni.c, and so give the same bits. */
 #if defined(__AVX512VNNI__)
 #include <immintrin.h>
 #include <string.h>
@@ -13,14 +13,15 @@
 
 enum { ROWS = 16, SPAN = 16 /* blocks whose sums fill a vector */, AHEAD = 2048 /* bytes */ };
 
-/* Scaled sums, scales and mins of a part of K, by row and block. */
+/* Scaled sums, scales and minima of a part of K, by row and block. */
 struct parts {
     _Alignas(64) float sum[ROWS][TND_GEMV_BLOCKS + 16];
     _Alignas(64) float scale[ROWS][TND_GEMV_BLOCKS + 16];
     _Alignas(64) float min[ROWS][TND_GEMV_BLOCKS + 16];
 };
 
-/* Bytes of 32 values; a constant once inlined. Q4_K and IQ4_XS: an eighth of 144 and 136 bytes. */
+/* Bytes per 32 values, a constant after inlining. Q4_K and IQ4_XS: an eighth of 144 and 136
+ * bytes. */
 TND_INLINE size_t block_bytes(const enum tandem_type type)
 {
     switch (type) {
@@ -56,7 +57,7 @@ TND_INLINE __m512i unpack_nibbles(const uint8_t *p, const uint8_t *q)
     return _mm512_and_si512(v, _mm512_set1_epi8(15));
 }
 
-/* As unpack_nibbles, to the numbers of a book. */
+/* As unpack_nibbles, with codebook look-up. */
 TND_INLINE __m512i unpack_book(const uint8_t *p, const uint8_t *q, const int form)
 {
     const void *codes = tnd_book_codes(form);
@@ -64,7 +65,7 @@ TND_INLINE __m512i unpack_book(const uint8_t *p, const uint8_t *q, const int for
     return _mm512_shuffle_epi8(book, unpack_nibbles(p, q));
 }
 
-/* Nibbles of BCML1: byte i has the values 2 i and 2 i + 1. */
+/* Nibbles of BCML1: byte i holds values 2 i and 2 i + 1. */
 TND_INLINE __m512i unpack_nibble_pairs(const uint8_t *p, const uint8_t *q)
 {
     const __m512i mask = _mm512_set1_epi8(15);
@@ -82,7 +83,7 @@ TND_INLINE __m512i unpack_pair(const uint8_t *p, const int pair, const enum tand
     const size_t bytes = block_bytes(type);
     const uint8_t *first = p + (size_t)(2 * pair) * bytes;
     const uint8_t *second = first + bytes;
-    if (type == TANDEM_TYPE_Q4_K) { /* 32 bytes: one block low, the next one high */
+    if (type == TANDEM_TYPE_Q4_K) { /* 32 bytes: low nibbles are one block, high ones the next */
         const uint8_t *q = p + (size_t)(pair / 4) * 144 + 16 + (size_t)(pair % 4) * 32;
         __m512i v = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)q));
         v = _mm512_srlv_epi64(v, _mm512_setr_epi64(0, 0, 0, 0, 4, 4, 4, 4));
@@ -116,7 +117,7 @@ TND_INLINE __m512i unpack_pair(const uint8_t *p, const int pair, const enum tand
     return v;
 }
 
-/* s[j]: 8 partial sums of block 2j, then 8 of block 2j + 1. The sums of 16 blocks. */
+/* Sums of 16 blocks. s[j]: 8 partial sums of block 2j, then 8 of block 2j + 1. */
 TND_INLINE __m512i sum_blocks(const __m512i s[8])
 {
     __m512i t[4];
@@ -160,7 +161,7 @@ TND_INLINE __m512 bytes_to_floats(uint64_t low, uint64_t high)
     return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
 }
 
-/* Scales and mins of two blocks of 256 of Q4_K; see tnd_k4_scale_min. */
+/* Scales and minima of two blocks of 256 of Q4_K; see tnd_k4_scale_min. */
 TND_INLINE void k4_scales(const uint8_t *p, __m512 *scale, __m512 *min)
 {
     uint64_t scales[2];
@@ -188,7 +189,7 @@ TND_INLINE void k4_scales(const uint8_t *p, __m512 *scale, __m512 *min)
 /* Scales of two blocks of 256 of IQ4_XS; see tnd_iq4_xs_scale. */
 TND_INLINE __m512 iq4_xs_scales(const uint8_t *p)
 {
-    uint32_t heads[4]; /* of each block {d, upper 2 bits}, lower 4 bits */
+    uint32_t heads[4]; /* for each block {d, upper 2 bits}, lower 4 bits */
     memcpy(heads, p, 8);
     memcpy(heads + 2, p + 136, 8);
     const __m512i all = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(void *)heads));
@@ -221,7 +222,7 @@ TND_INLINE __m512 mxfp4_scales(const uint8_t *p)
     return _mm512_castsi512_ps(bits);
 }
 
-/* SPAN blocks of row r, of which the first is number `block`. */
+/* Multiplies SPAN blocks of row r, beginning with block `block`. */
 TND_INLINE void multiply_span(const uint8_t *p, const struct tnd_gemv_q *job, int block,
                               const enum tandem_type type, struct parts *parts, int r)
 {
@@ -301,7 +302,7 @@ TND_INLINE void transpose_4(const float *p, const size_t stride, __m512 out[4])
     out[3] = _mm512_castpd_ps(_mm512_unpackhi_pd(c, d));
 }
 
-/* Blocks `begin` to begin + n - 1, which are the parts, one after the other. */
+/* Adds blocks `begin` to begin + n - 1 of the parts, in order. */
 TND_INLINE __m512 add_parts(const struct parts *parts, const struct tnd_gemv_q *job, int begin,
                             int n, const bool affine, __m512 y)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Products of 8-bit integers for AVX2. _mm256_maddubs_epi16 multiplies bytes without a sign by
- * bytes with one and adds pairs, which saturate: 255 * 127 * 2 does not fit into 16 bits. So x is
- * taken less 128, as size and sign, and the weight of a negative x inverted: -w - 1 in place of
- * -w, which is a byte for all w. Sums of two fit: from -128 * 128 * 2 to 128 * 127 * 2. What is
- * missing is the size of each negative x, once for all filters. */
+ * Products of 8-bit integers for AVX2. _mm256_maddubs_epi16 multiplies unsigned by signed bytes and
+ * adds pairs with saturation, but 255 * 127 * 2 does not fit into 16 bits. So 128 is subtracted
+ * from x, which is split into magnitude and sign, and for a negative x the weight is inverted: -w -
+ * 1 instead of -w, which is a byte for every w. Sums of two then fit: -128 * 128 * 2 to 128 * 127 *
+ * 2. What is missing, the magnitude of each negative x, is added once for all filters. */
 #if defined(__AVX2__)
 #include <immintrin.h>
 
@@ -13,7 +13,7 @@ enum { ROWS = 16, X_LESS = 128, MOST_AT_ONCE = 4, MOST_VECTORS = 4 };
 
 /* ---- products ---- */
 
-/* The sum of all sizes of negative x - 128. */
+/* The sum of the magnitudes of all negative x - 128. */
 TND_INLINE int32_t negative_sizes(const uint8_t *x, int64_t n)
 {
     __m256i sum = _mm256_setzero_si256();
@@ -31,7 +31,7 @@ TND_INLINE int32_t negative_sizes(const uint8_t *x, int64_t n)
     return result;
 }
 
-/* 4 bytes of a row in all lanes, less 128 */
+/* 4 bytes of a row in all lanes, minus 128 */
 TND_INLINE __m256i four_bytes(const uint8_t *p)
 {
     int32_t value;
@@ -39,7 +39,7 @@ TND_INLINE __m256i four_bytes(const uint8_t *p)
     return _mm256_xor_si256(_mm256_set1_epi32(value), _mm256_set1_epi8(-X_LESS));
 }
 
-/* `rows` rows from `row` on by `panels` panels. */
+/* Multiplies `rows` rows from `row` on by `panels` panels. */
 TND_INLINE void multiply_rows(const struct tnd_int8_tile *tile, int row, const int rows,
                               const int panels)
 {
@@ -107,9 +107,9 @@ static void multiply(const struct tnd_int8_tile *tile)
     }
 }
 
-/* ---- what follows ---- */
+/* ---- finishing sums ---- */
 
-/* What turns the sums of 8 filters into results that are whole numbers. */
+/* What turns the sums of 8 filters into rounded results. */
 struct ending {
     __m256i base, zero_w;
     __m256 scale, offset, low, high;
@@ -125,7 +125,7 @@ TND_INLINE struct ending ending_of(const struct tnd_int8_finish *finish, int fir
                            _mm256_set1_ps(finish->conv->high)};
 }
 
-/* The bits of int8_lanes.h: no product and sum are fused, and NaN becomes `low`. */
+/* Bit-identical to int8_lanes.h: product and sum are not fused, and NaN becomes `low`. */
 TND_INLINE __m256i rounded_8(const struct ending *e, const int32_t *sums, const int32_t *x_sum)
 {
     __m256i whole = _mm256_add_epi32(_mm256_loadu_si256((const void *)sums), e->base);
@@ -136,7 +136,7 @@ TND_INLINE __m256i rounded_8(const struct ending *e, const int32_t *sums, const 
     return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(y, e->low), e->high));
 }
 
-/* The panel from filter `first` on as bytes, all rows. */
+/* Finishes all rows of the panel from filter `first` on, to bytes. */
 TND_INLINE void finish_bytes(const struct tnd_int8_finish *finish, int first, const bool is_signed,
                              const bool has_x_sums)
 {
@@ -180,7 +180,7 @@ static void finish_rows(const struct tnd_int8_finish *finish)
     }
 }
 
-/* ---- one filter a channel ---- */
+/* ---- depthwise ---- */
 
 enum { MOST_PAIRS = TND_INT8_TAPS / 2 };
 
@@ -195,7 +195,7 @@ TND_INLINE struct pairs pairs_of(__m256i first, __m256i second)
                           _mm256_unpackhi_epi16(first, second)};
 }
 
-/* Weights of a tap as 16 bits; there is none at `end`. */
+/* Weights of a tap as 16-bit integers; zeros at `end`. */
 TND_INLINE __m256i tap_weights(const float *w, const float *end)
 {
     if (w >= end) {
@@ -216,7 +216,7 @@ TND_INLINE __m256i tap_bytes(const uint8_t *x, int n, __m128i flip)
     return _mm256_cvtepu8_epi16(_mm_xor_si128(_mm_loadu_si128((const void *)x), flip));
 }
 
-/* A place of `n` channels of a panel: exact, since 255 * 255 * TND_INT8_TAPS fits into 32 bits. */
+/* One position of `n` channels of a panel. Exact: 255 * 255 * TND_INT8_TAPS fits into 32 bits. */
 TND_INLINE void depth_place(const struct tnd_int8_depth *depth, const struct pairs *w, int n_places,
                             int place, int first, int n, int32_t *out)
 {

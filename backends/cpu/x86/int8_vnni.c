@@ -17,7 +17,7 @@ TND_INLINE __m512i four_bytes(const uint8_t *p)
 TND_INLINE void multiply_rows(const struct tnd_int8_tile *tile, const int rows, const int panels)
 {
     __m512i sum[ROWS][TND_INT8_PANELS];
-    /* four rows a pointer: base + {0, 1, 2, 3} strides */
+    /* four rows per pointer: base + {0, 1, 2, 3} strides */
     const uint8_t *x[3] = {tile->x, tile->x + 4 * tile->x_stride, tile->x + 8 * tile->x_stride};
     const int64_t stride = tile->x_stride;
     const int8_t *w = tile->w;
@@ -73,23 +73,23 @@ static void multiply(const struct tnd_int8_tile *tile)
     }
 }
 
-/* ---- what follows ---- */
+/* ---- finishing sums ---- */
 
-/* Four vectors of integers as bytes, with their zero point and between bounds, which saturation
- * alone may be. */
+/* How four vectors of integers become bytes: zero point and bounds; saturation alone may do for
+ * bounds. */
 struct rounding {
     __m512i zero, low, high, flip;
 };
 
 TND_INLINE struct rounding rounding_of(bool is_signed, int32_t zero, int32_t low, int32_t high)
 {
-    const int flip = is_signed ? 128 : 0; /* (signed bytes are shifted to count from 0) */
+    const int flip = is_signed ? 128 : 0; /* (signed bytes are shifted to become unsigned) */
     return (struct rounding){
         _mm512_set1_epi16((short)(zero + flip)), _mm512_set1_epi8((char)(low + zero + flip)),
         _mm512_set1_epi8((char)(high + zero + flip)), _mm512_set1_epi8((char)flip)};
 }
 
-/* Lane i of 128 bits has four bytes of lane i of each vector. */
+/* 128-bit lane i gets four bytes of lane i of each vector. */
 TND_INLINE __m512i as_bytes(const struct rounding *rounding, const __m512i whole[4])
 {
     const __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), rounding->zero);
@@ -100,7 +100,7 @@ TND_INLINE __m512i as_bytes(const struct rounding *rounding, const __m512i whole
     return _mm512_xor_si512(bytes, rounding->flip);
 }
 
-/* The bytes of vector i as lane i. */
+/* Moves the bytes of vector i to 128-bit lane i. */
 TND_INLINE __m512i by_vector(__m512i bytes)
 {
     return _mm512_permutexvar_epi32(
@@ -114,13 +114,13 @@ TND_INLINE struct rounding rounding_for(const struct tnd_conv_int8 *conv)
                        _mm_cvtss_si32(_mm_set_ss(conv->high)));
 }
 
-/* The bits of int8_lanes.h: no product and sum are fused. */
+/* Bit-identical to int8_lanes.h: product and sum are not fused. */
 TND_INLINE __m512 scaled_16(__m512i whole, __m512 scale, __m512 offset)
 {
     return _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(whole), scale), offset);
 }
 
-/* (what is too large for an integer must not become the smallest one) */
+/* Bounded first: values too large for an integer would become the smallest one. */
 TND_INLINE __m512i rounded_16(__m512 value, __m512 high)
 {
     return _mm512_cvt_roundps_epi32(_mm512_min_ps(value, high),
@@ -145,7 +145,7 @@ TND_INLINE __mmask16 panel_mask(int left)
     return left >= PANEL ? 0xffff : (__mmask16)((1u << left) - 1);
 }
 
-/* Results of 32 bits. */
+/* Finishes 32-bit results. */
 static void finish_words(const struct tnd_int8_finish *finish)
 {
     const struct tnd_conv_int8 *conv = finish->conv;
@@ -166,7 +166,7 @@ static void finish_words(const struct tnd_int8_finish *finish)
     }
 }
 
-/* Bytes of `n` rows of a panel, at most four. */
+/* Finishes bytes of `n` rows of a panel, at most four. */
 TND_INLINE void finish_four(const struct tnd_int8_finish *finish, const struct rounding *rounding,
                             __m512 high, int row, int first, const int n, __mmask16 mask)
 {
@@ -220,11 +220,11 @@ static void finish_rows(const struct tnd_int8_finish *finish)
     }
 }
 
-/* ---- one filter a channel ---- */
+/* ---- depthwise ---- */
 
 enum { MOST_GROUPS = TND_INT8_TAPS / 4 };
 
-/* Bytes of four taps side by side, by channel: vector j holds channels 16 i + 4 j .. + 3 in its
+/* Interleaves bytes of four taps by channel: vector j holds channels 16 i + 4 j .. + 3 in its
  * 128-bit lane i. */
 TND_INLINE void interleave(const __m512i x[4], __m512i out[4])
 {
@@ -238,14 +238,14 @@ TND_INLINE void interleave(const __m512i x[4], __m512i out[4])
     out[3] = _mm512_unpackhi_epi16(high01, high23);
 }
 
-/* Places that share a vector of bytes, where they have few panels of channels. */
+/* Positions that share a vector of bytes if they have few panels of channels. */
 TND_INLINE int sharing_places(int n_panels)
 {
     return n_panels == 1 ? 4 : n_panels == 2 ? 2 : 1;
 }
 
-/* Weights of a group of taps, in the same order, for all places that share a vector; panels that
- * are missing are zeros. */
+/* Weights of a group of taps in the same order, for all positions that share a vector; missing
+ * panels are zeros. */
 TND_INLINE void arrange_weights(const int8_t *w, int64_t panel, int n_panels, int sharing,
                                 __m512i out[4])
 {
@@ -260,7 +260,7 @@ TND_INLINE void arrange_weights(const int8_t *w, int64_t panel, int n_panels, in
     }
 }
 
-/* Sums back in the order of channels. */
+/* Stores sums in the order of channels. */
 TND_INLINE void store_channels(const __m512i sum[4], int32_t *out)
 {
     const __m512i a = _mm512_shuffle_i32x4(sum[0], sum[1], 0x44);
@@ -273,7 +273,7 @@ TND_INLINE void store_channels(const __m512i sum[4], int32_t *out)
     _mm512_storeu_si512((void *)(out + 48), _mm512_shuffle_i32x4(b, d, 0xdd));
 }
 
-/* Numbers of channels, in the same order; panels that are missing are zeros. */
+/* One number per channel, in the same order; missing panels are zeros. */
 TND_INLINE void arrange_numbers(const void *numbers, int n_panels, int sharing, __m512i out[4])
 {
     _Alignas(64) int32_t words[4][16] = {{0}};
@@ -287,10 +287,10 @@ TND_INLINE void arrange_numbers(const void *numbers, int n_panels, int sharing, 
     }
 }
 
-/* Places from `first` on that share a vector: behind the last one it stands again. */
+/* Positions from `first` on that share a vector; the last one is repeated. */
 struct sharing {
     int n_places, first;
-    __mmask64 mask; /* channels of a place */
+    __mmask64 mask; /* channels of a position */
 };
 
 TND_INLINE const uint8_t *tap_row(const struct tnd_int8_depth *depth, const struct sharing *at,
@@ -300,7 +300,7 @@ TND_INLINE const uint8_t *tap_row(const struct tnd_int8_depth *depth, const stru
     return depth->rows[tap * at->n_places + place] + depth->channel;
 }
 
-/* Bytes of tap `tap` of `n` places, which count from 0. */
+/* Loads tap `tap` of `n` positions as unsigned bytes. */
 TND_INLINE __m512i load_tap(const struct tnd_int8_depth *depth, const struct sharing *at,
                             int64_t tap, const int n)
 {
@@ -322,7 +322,7 @@ TND_INLINE __m512i load_tap(const struct tnd_int8_depth *depth, const struct sha
     return _mm512_xor_si512(x, _mm512_set1_epi8((char)depth->flip));
 }
 
-/* Adds four taps, `n` of which there are. */
+/* Adds four taps, of which `n` exist. */
 TND_INLINE void add_group(const struct tnd_int8_depth *depth, const struct sharing *at,
                           int64_t first, const int n, const int sharing, const __m512i w[4],
                           __m512i sum[4])
@@ -340,7 +340,7 @@ TND_INLINE void add_group(const struct tnd_int8_depth *depth, const struct shari
     }
 }
 
-/* Sums of the places that share a vector, from `sum` on. */
+/* Adds all taps of the positions that share a vector to `sum`. */
 TND_INLINE void add_groups(const struct tnd_int8_depth *depth, const struct sharing *at,
                            const int sharing, __m512i w[][4], __m512i sum[4])
 {
@@ -349,7 +349,7 @@ TND_INLINE void add_groups(const struct tnd_int8_depth *depth, const struct shar
     for (; tap + 4 <= taps; tap += 4) {
         add_group(depth, at, tap, 4, sharing, w[tap / 4], sum);
     }
-    if (taps - tap == 1) { /* (squares of odd numbers) */
+    if (taps - tap == 1) { /* (windows with an odd number of taps) */
         add_group(depth, at, tap, 1, sharing, w[tap / 4], sum);
     } else if (taps - tap == 2) {
         add_group(depth, at, tap, 2, sharing, w[tap / 4], sum);
@@ -376,7 +376,7 @@ TND_INLINE void store_places(const struct tnd_int8_finish *finish, const struct 
     }
 }
 
-/* Turns sums into results that are bytes, and puts channels into their order again. */
+/* Finishes sums to bytes, and restores the order of channels. */
 TND_INLINE void depth_to_bytes(const struct tnd_int8_depth *depth,
                                const struct tnd_int8_finish *finish, const int sharing,
                                __m512i w[][4], __mmask64 mask)
@@ -453,11 +453,11 @@ static void depth_bytes(const struct tnd_int8_depth *depth, const struct tnd_int
     finish_rows(&with_sums);
 }
 
-/* ---- sums and products of two ---- */
+/* ---- sums and products of two operands ---- */
 
-/* What an operand stands for. */
+/* The real numbers that an operand's bytes stand for. */
 struct operand {
-    __m512i flip, zero; /* bytes as ones that count from 0, less their zero point */
+    __m512i flip, zero; /* converts bytes to unsigned ones and subtracts the zero point */
     __m512 scale;
 };
 
@@ -475,7 +475,7 @@ TND_INLINE __m512 real_16(const struct operand *operand, const uint8_t *from, co
     return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(x, operand->zero)), operand->scale);
 }
 
-/* 64 values, which need no bounds before they are rounded: they are below 2^21. */
+/* 64 values, which need no clamping before they are rounded: they are below 2^21. */
 TND_INLINE __m512i binary_64(const struct tnd_binary_int8 *op, const struct operand operands[2],
                              const struct rounding *rounding, const uint8_t *a, const uint8_t *b,
                              const bool flips)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * Products of packed weights for AVX2. Bytes are multiplied as in gemm_avx2.c: 16-bit sums of two
- * products, as many of which are added as cannot overflow. */
+ * products, of which as many are added as cannot overflow. */
 #if defined(__AVX2__)
 #include <immintrin.h>
 #include <string.h>
 
 #include "backends/cpu/kernels/kernels.h"
 
-/* Steps of 4 values whose 16-bit sums may be added: steps * 2 * 127 * (2^bits - 1) < 2^15. */
+/* Steps of 4 values whose 16-bit sums can be added: steps * 2 * 127 * (2^bits - 1) < 2^15. */
 #define SPAN(bits)      ((bits) <= 5 ? 4 : (bits) == 6 ? 2 : 1)
 #define CORRECTED(bits) ((bits) < 8)
 
-/* With 8 bits two products overflow: the sign of the weight moves over to the activation. */
+/* With 8 bits, two products would overflow, so the sign of the weight is moved to the
+ * activation. */
 TND_INLINE __m256i multiply_bytes(__m256i w, __m256i x, const int bits)
 {
     if (bits < 8) {

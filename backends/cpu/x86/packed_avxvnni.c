@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Products of packed weights for AVX-VNNI: AVX2 and the sum of four products of bytes. */
+ * Products of packed weights for AVX-VNNI: AVX2 plus an instruction that adds four products of
+ * bytes. */
 #if defined(__AVXVNNI__)
 #include <immintrin.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Products of packed BF16 weights and activations in BF16 for AVX-512 with BF16: one panel, up to
- * 12 tokens. VDPBF16PS adds the products of two pairs in each lane, in float, and takes subnormal
- * numbers for 0 (Intel's manual, volume 2). Each part of K is summed by itself, as in
+ * Products of packed BF16 weights and BF16 activations for AVX-512 with BF16: one panel, up to 12
+ * tokens. VDPBF16PS adds the products of two pairs in each lane, in float, and flushes subnormal
+ * numbers to 0 (Intel's manual, volume 2). Each part of K has a separate sum, as in
  * packed_float_avx512.c. */
 #if defined(__AVX512BF16__)
 #include <float.h>
@@ -27,8 +27,8 @@ TND_INLINE __m512bh broadcast_pair(const float *p)
     return as_pairs(_mm512_set1_epi32(pair));
 }
 
-/* Two values of K, or the last one, times those of the tokens. Pairs are rows 0 to 3 of each eight
- * in one vector, 4 to 7 in the other. */
+/* Multiplies two values of K, or the last one, by those of the tokens. One vector has pairs of rows
+ * 0 to 3 of each eight, the other of rows 4 to 7. */
 TND_INLINE void add_pair(const uint8_t *w, const bool is_last, const float *x, const int n_tokens,
                          __m512 sum[2][TOKENS])
 {
@@ -45,7 +45,7 @@ TND_INLINE void add_pair(const uint8_t *w, const bool is_last, const float *x, c
     }
 }
 
-/* Sums of rows in the order of add_pair, to y in their own. */
+/* Stores sums of rows, whose order is that of add_pair, to y in order of rows. */
 TND_INLINE void store(float *y, __m512 low, __m512 high, bool accumulate)
 {
     const __m512i first = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
@@ -60,7 +60,7 @@ TND_INLINE void store(float *y, __m512 low, __m512 high, bool accumulate)
     _mm512_storeu_ps(y + LANES, b);
 }
 
-/* `part`: values of K that are summed by themselves, an even number. */
+/* `part`: values of K per separate sum, an even number. */
 TND_INLINE void multiply(const struct tnd_tile_packed_f *tile, const int n_tokens, const int part)
 {
     const uint8_t *w = tile->panel;
@@ -99,7 +99,7 @@ static void packed_bf16(const struct tnd_tile_packed_f *tile)
 
 static void round_bf16(const float *x, int64_t n, uint16_t *y)
 {
-    /* the largest number of the type: what is finite and above it would become infinity */
+    /* bounded by the largest finite number: larger finite values would become infinite */
     const __m512 most = _mm512_castsi512_ps(_mm512_set1_epi32(0x7f7f0000));
     const __m512 least = _mm512_sub_ps(_mm512_setzero_ps(), most);
     for (int64_t i = 0; i < n; i += LANES) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Products of packed float weights for AVX2: the operations of 8 lanes. */
+ * Products of packed float weights for AVX2: defines operations on 8 lanes. */
 #if defined(__AVX2__)
 #include <immintrin.h>
 

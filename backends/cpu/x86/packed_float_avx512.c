@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Products of packed float weights for AVX-512: one panel (two vectors), up to 12 tokens. Each part
- * of K is summed by itself, as in gemm_avx512.c: the same bits. */
+ * of K has a separate sum, as in gemm_avx512.c, and so the same bits. */
 #if defined(__AVX512F__)
 #include <immintrin.h>
 

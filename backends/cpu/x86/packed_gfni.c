@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Products of packed weights and one token where codes have 2 or 3 bits, for AVX-512 with VNNI,
- * VBMI and GFNI: there unpacking takes longer than memory. With more tokens other instructions
- * do (packed_vnni.c). */
+ * Products of packed weights with codes of 2 or 3 bits and one token, for AVX-512 with VNNI, VBMI
+ * and GFNI: for one token, unpacking takes longer than reading memory. With more tokens,
+ * multiplication takes longer (packed_vnni.c). */
 #if defined(__AVX512VNNI__) && defined(__AVX512VBMI__) && defined(__GFNI__)
 #include <immintrin.h>
 #include <string.h>

@@ -30,7 +30,7 @@ TND_INLINE __m128i bytes_8(const uint8_t *p)
     return _mm_loadl_epi64((const __m128i *)(const void *)p);
 }
 
-/* ---- codes: p is where the wanted rows are in the first vector ---- */
+/* ---- codes; p points to the wanted rows of the first vector ---- */
 
 TND_INLINE void unpack_nibbles(const uint8_t *p, __m256i w[4])
 {
@@ -53,11 +53,11 @@ TND_INLINE void unpack_pairs(const uint8_t *p, __m256i w[4])
     w[3] = _mm256_and_si256(_mm256_srli_epi16(packed, 6), mask);
 }
 
-/* `bits` points to the words of the steps. */
+/* Adds the top bits. `bits` points to the words of the steps. */
 TND_INLINE void add_top_bits(const uint8_t *bits, const char value, __m256i w[4])
 {
     const __m256i spread = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202,
-                                              0x0303030303030303); /* byte i to 8 bytes */
+                                              0x0303030303030303); /* spreads byte i to 8 bytes */
     const __m256i select = _mm256_set1_epi64x((int64_t)0x8040201008040201u);
     TND_UNROLL
     for (int s = 0; s < 4; s++) {
@@ -69,7 +69,7 @@ TND_INLINE void add_top_bits(const uint8_t *bits, const char value, __m256i w[4]
     }
 }
 
-/* The high 2 bits of codes of 6. */
+/* Adds the high 2 bits of 6-bit codes. */
 TND_INLINE void add_upper_pairs(const uint8_t *p, __m256i w[4])
 {
     const __m256i upper = _mm256_set1_epi8(0x30);
@@ -96,7 +96,7 @@ typedef __m256i codes;
 
 /* ---- scales ---- */
 
-/* Scale and min of group `g` of 16 or 32 values in block `b` of a unit. */
+/* Scale and minimum of group `g` of 16 or 32 values in block `b` of a unit. */
 TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const int side, int b,
                             const int g, __m256 *scale, __m256 *min)
 {
@@ -134,14 +134,14 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const
 
 /* ---- products ---- */
 
-/* What one token has of a panel meanwhile. In memory where there are several tokens: the codes of
- * four steps fill half of the registers, so tokens are met one after the other. */
+/* Intermediate result of one token for a panel. In memory if there are several tokens: the codes of
+ * four steps fill half of the registers, so tokens are processed one after the other. */
 struct result {
     __m256i sum[2];
     __m256 y[2];
 };
 
-/* 32 values of all rows and all tokens. */
+/* Multiplies 32 values of all rows by all tokens. */
 TND_INLINE void multiply_block(const uint8_t *unit, const struct shape shape, int b,
                                const struct tnd_x_block *x, size_t x_blocks, const int n_tokens,
                                struct result results[TND_PACKED_TOKENS])
@@ -225,7 +225,7 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
     }
 }
 
-/* ---- one function a type ---- */
+/* ---- one function per type ---- */
 
 TND_QUANT_KERNELS(PACKED_ONE_OR_MANY)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Products of packed weights (packed.h) with vectors of 16 rows, a panel each, and VNNI. Codes are
- * unpacked in registers and used for all tokens; the weights are one stream of memory. The order of
- * sums is that of gemm_vnni.c: the same bits. Files that include it may be compiled for GFNI and
- * VBMI too, which unpack codes of 2 and 3 bits in about half of the instructions. */
+ * Products of packed weights (packed.h) with vectors of 16 rows, one panel each, and VNNI. Codes
+ * are unpacked in registers and used for all tokens; the weights are one stream of memory. Sums
+ * have the order of gemm_vnni.c and so the same bits. Including files may also be compiled for GFNI
+ * and VBMI, which unpack codes of 2 and 3 bits in about half as many instructions. */
 
 enum { LANES = 16, TOKENS = TND_PACKED_TOKENS, STEP = 64 };
 
@@ -56,8 +56,8 @@ TND_INLINE void add_top_bits(const uint8_t *p, const char value, __m512i w[4])
 }
 
 #if defined(__GFNI__) && defined(__AVX512VBMI__)
-/* A product of a byte and a matrix of bits picks bits in one instruction: Intel SDM volume 2,
- * GF2P8AFFINEQB. Byte 7 - i of the matrix says which bits of the byte make bit i. */
+/* Multiplying a byte by a bit matrix selects bits in one instruction: Intel SDM volume 2,
+ * GF2P8AFFINEQB. Byte 7 - i of the matrix says which bits of the byte make up bit i. */
 #define BIT(to, from) (UINT64_C(1) << (8 * (7 - (to)) + (from)))
 #define PAIR(from)    (BIT(0, from) | BIT(1, (from) + 1))
 
@@ -75,9 +75,9 @@ TND_INLINE void unpack_pairs(const uint8_t *p, __m512i w[4])
     }
 }
 
-/* Words of top bits, one a step, to bytes: bits 4, 5, 6, 7, 0, 1, 2, 3 of a byte are those of steps
- * 0, 1, 4, 5, 2, 3, 6, 7. Eight bits of all words are a matrix, which a byte with bit i alone turns
- * into its column i. */
+/* Expands words of top bits, one per step, to bytes: bits 4, 5, 6, 7, 0, 1, 2, 3 of a byte are
+ * those of steps 0, 1, 4, 5, 2, 3, 6, 7. Eight bits of all words form a matrix; multiplying it by a
+ * byte with only bit i set yields its column i. */
 TND_INLINE __m512i top_plane(const uint8_t *p)
 {
 #define MATRIX(i) 40 + (i), 32 + (i), 8 + (i), (i), 56 + (i), 48 + (i), 24 + (i), 16 + (i)
@@ -89,7 +89,7 @@ TND_INLINE __m512i top_plane(const uint8_t *p)
 }
 
 #define HAS_THREES
-/* Two steps' pairs are a nibble of their vector; their top bits come into the other nibble. */
+/* The pairs of two steps form a nibble of their vector; their top bits go into the other nibble. */
 TND_INLINE void unpack_threes(const uint8_t *group, const int half, __m512i w[4])
 {
     const __m512i low = _mm512_set1_epi8(15);
@@ -117,7 +117,7 @@ TND_INLINE void unpack_pairs(const uint8_t *p, __m512i w[4])
 
 #endif
 
-/* The high 2 bits of codes of 6. */
+/* Adds the high 2 bits of 6-bit codes. */
 TND_INLINE void add_upper_pairs(const uint8_t *p, __m512i w[4])
 {
     const __m512i upper = _mm512_set1_epi8(0x30);
@@ -142,7 +142,7 @@ TND_INLINE __m512i look_up(__m512i book, __m512i w)
 typedef __m512i codes;
 #include "backends/cpu/kernels/packed_shape.h"
 
-/* Scale and min of group `g` of 16 or 32 values in block `b` of a unit. */
+/* Scale and minimum of group `g` of 16 or 32 values in block `b` of a unit. */
 TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, int b, const int g,
                             __m512 *scale, __m512 *min)
 {
@@ -168,7 +168,7 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, int b
     __m512i s = _mm512_cvtepu8_epi32(bytes_16(bytes));
     __m512i m;
     if (by_16) {
-        /* looked up by the low 4 bits, which nobody has to mask */
+        /* the look-up only uses the low 4 bits, so no mask is needed */
         const __m512 numbers = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
         m = _mm512_srli_epi32(s, 4);
         *scale = _mm512_mul_ps(d, _mm512_permutexvar_ps(s, numbers));
@@ -179,7 +179,7 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, int b
     *min = _mm512_mul_ps(dmin, _mm512_cvtepi32_ps(m));
 }
 
-/* Four steps for all tokens. */
+/* Multiplies four steps by all tokens. */
 TND_INLINE void dot_half(const __m512i w[4], const struct tnd_x_block *const x[3], size_t x_blocks,
                          const int half, const int n_tokens, __m512i sum[TOKENS])
 {
@@ -226,7 +226,7 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
     const size_t unit_bytes = (size_t)(shape.header + shape.blocks * shape.group);
     const size_t x_blocks = tile->x_blocks;
     const uint8_t *unit = tile->units;
-    /* three tokens a pointer: base, base + stride, base + 2 * stride are addressing modes */
+    /* three tokens per pointer: base, base + stride, base + 2 * stride are addressing modes */
     const struct tnd_x_block *x[3] = {tile->x, tile->x + (n_tokens > 3 ? 3 * x_blocks : 0),
                                       tile->x + (n_tokens > 6 ? 6 * x_blocks : 0)};
     __m512 y[TOKENS];

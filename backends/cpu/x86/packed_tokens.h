@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A body of its own for each number of tokens of a tile of packed float weights, so that all sums
- * stay in registers. */
+ * Instantiates a function for each number of tokens in a tile of packed float weights, so that all
+ * sums stay in registers. */
 #ifndef TND_PACKED_TOKENS_H
 #define TND_PACKED_TOKENS_H
 

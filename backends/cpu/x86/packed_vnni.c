@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Products of packed weights for AVX-512 with VNNI: one panel, up to 8 tokens. For many tokens
+ * Products of packed weights for AVX-512 with VNNI: one panel, up to 8 tokens. For many tokens,
  * panels are unpacked for gemm_vnni.c. */
 #if defined(__AVX512VNNI__)
 #include <immintrin.h>
@@ -8,7 +8,7 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/x86/packed_lanes512.h"
 
-/* What a decoder of kernels.h brings into a tile, from a panel. */
+/* Unpacks part of a panel to the layout that decoders of kernels.h produce. */
 TND_INLINE void unpack(const uint8_t *unit, int n_blocks, const struct shape shape, size_t ahead,
                        uint8_t *values, float *scales, float *mins)
 {

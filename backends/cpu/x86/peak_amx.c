@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Peaks of the products of tiles (AMX). Features name AMX only where the system permits it. */
+ * Peaks of tile products (AMX). CPU features include AMX only if the system permits it. */
 #if defined(__AMX_INT8__) && defined(__linux__)
 #include "backends/cpu/kernels/peak.h"
 #include "backends/cpu/x86/amx_tiles.h"
@@ -51,7 +51,7 @@ void tnd_peaks_fill_amx(struct tnd_peaks *out)
 
 void tnd_peaks_fill_amx(struct tnd_peaks *out)
 {
-    (void)out; /* this compiler, or this system, has no tiles */
+    (void)out; /* no tiles in this compiler or on this system */
 }
 #else
 typedef int tnd_no_amx;

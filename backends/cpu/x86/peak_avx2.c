@@ -32,7 +32,7 @@ static double fma_peak(int64_t rounds)
     return (double)rounds * CHAINS * 8 * 2;
 }
 
-/* Bytes to words to doublewords, as the kernels do. */
+/* Bytes to 16-bit, then 32-bit sums, as the kernels do. */
 static double int8_peak(int64_t rounds)
 {
     __m256i sum[CHAINS / 2];

@@ -18,7 +18,7 @@ static double bf16_peak(int64_t rounds)
     memcpy(&x, &ones, sizeof(x));
     TND_PEAK_UNROLL
     for (int i = 0; i < CHAINS; i++) {
-        sum[i] = _mm512_set1_ps((float)i); /* equal chains would be merged */
+        sum[i] = _mm512_set1_ps((float)i); /* different values: equal chains would be merged */
     }
     for (int64_t r = 0; r < rounds; r++) {
         TND_PEAK_UNROLL

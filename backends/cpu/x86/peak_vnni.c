@@ -14,7 +14,7 @@ static double int8_peak(int64_t rounds)
     __m512i x = _mm512_set1_epi8(5);
     TND_PEAK_UNROLL
     for (int i = 0; i < CHAINS; i++) {
-        sum[i] = _mm512_set1_epi32(i); /* equal chains would be merged */
+        sum[i] = _mm512_set1_epi32(i); /* different values: equal chains would be merged */
     }
     for (int64_t r = 0; r < rounds; r++) {
         TND_PEAK_UNROLL

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Kernels of AMX on a CPU that has it. No machine that we had could run them: tests compare the
- * same source on emulated tiles, and both bit for bit where there are both (as in Bochs:
+ * AMX kernels on CPUs with AMX. None of our machines could run them: tests run the same source on
+ * emulated tiles, and compare both bit for bit on machines with AMX (such as Bochs:
  * docs/reliability.md). */
 #if defined(__AMX_INT8__) && defined(__linux__)
 #include "backends/cpu/x86/amx_kernels.h"
@@ -14,7 +14,7 @@ void tnd_fill_tiles_amx(struct tnd_cpu_kernels *out)
 
 void tnd_fill_tiles_amx(struct tnd_cpu_kernels *out)
 {
-    (void)out; /* this compiler, or this system, has no tiles */
+    (void)out; /* no tiles in this compiler or on this system */
 }
 #else
 typedef int tnd_no_tiles_amx;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Kernels of AMX on emulated tiles: slow, and the same on every machine. */
+ * AMX kernels on emulated tiles: slow, with the same results on every machine. */
 #define TND_TILES_EMULATED
 #include "backends/cpu/x86/amx_kernels.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Row kernels for AVX2, FMA and F16C: the operations of 8 lanes; the kernels are in vec_lanes.h.
- * Only static functions and the one entry, since this file is compiled for a larger instruction
- * set. */
+ * Row kernels for AVX2, FMA and F16C: defines operations on 8 lanes; the kernels are in
+ * vec_lanes.h. All functions but the entry are static, because this file is compiled for a larger
+ * instruction set. */
 #define TND_VEC_FUSED
 #include "backends/cpu/kernels/kernels.h"
 
@@ -29,7 +29,7 @@ static inline vec v_load(const float *a)
     return _mm256_loadu_ps(a);
 }
 
-/* Lanes from `n` on are 0 and their memory is not touched. */
+/* Lanes from `n` on are 0, and their memory is not read. */
 static inline vec v_load_part(const float *a, int n)
 {
     return n >= LANES ? v_load(a) : _mm256_maskload_ps(a, v_first(n));
@@ -49,7 +49,7 @@ static inline void v_store_part(float *y, int n, vec x)
     }
 }
 
-/* The first `n` lanes of x, the others of `other`. */
+/* The first `n` lanes of x, the other lanes of `other`. */
 static inline vec v_keep(vec x, int n, vec other)
 {
     return _mm256_blendv_ps(other, x, _mm256_castsi256_ps(v_first(n)));
@@ -134,7 +134,7 @@ static inline vec v_load_i8(const void *a)
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)a)));
 }
 
-/* Four bits of each byte, from bit `shift` on, less 8. */
+/* Four bits of each byte, from bit `shift` on, minus 8. */
 static inline vec v_load_q4(const void *a, int shift)
 {
     const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)a));
@@ -193,10 +193,10 @@ static inline vec v_between(vec x, int32_t order, const int32_t *first, const in
 
 #include "backends/cpu/kernels/vec_lanes.h"
 
-enum { PANEL_VECTORS = 3, PANEL_TILE = 4 }; /* 12 sums, 3 vectors, 1 broadcast of 16 registers */
+enum { PANEL_VECTORS = 3, PANEL_TILE = 4 }; /* of 16 registers: 12 sums, 3 vectors, 1 broadcast */
 #include "backends/cpu/kernels/attention_lanes.h"
 
-/* One permutation in place of four, which go to one port. */
+/* One permutation instead of four, which all use the same execution port. */
 #define HAS_FOLD
 TND_INLINE vec v_fold(vec a, vec b, const int half)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Row kernels for AVX-512 (F, BW, VL, DQ): the operations of 16 lanes; the kernels are in
- * vec_lanes.h. Only static functions and the one entry, since this file is compiled for a larger
+ * Row kernels for AVX-512 (F, BW, VL, DQ): defines operations on 16 lanes; the kernels are in
+ * vec_lanes.h. All functions but the entry are static, because this file is compiled for a larger
  * instruction set. */
 #define TND_VEC_FUSED
 #include "backends/cpu/kernels/kernels.h"
@@ -10,16 +10,17 @@
 
 #include "backends/cpu/kernels/vec_lanes.h"
 
-enum { PANEL_VECTORS = 3, PANEL_TILE = 8 }; /* 24 sums, 3 vectors, 1 broadcast of 32 registers */
+enum { PANEL_VECTORS = 3, PANEL_TILE = 8 }; /* of 32 registers: 24 sums, 3 vectors, 1 broadcast */
 #include "backends/cpu/kernels/attention_lanes.h"
 
-/* (A blend goes to either port of vectors, a permutation to one.) */
+/* Blends can use either vector port, permutations only one. */
 #define HAS_FOLD
 TND_INLINE vec v_fold(vec a, vec b, const int half)
 {
     const __mmask16 is_b = half == 8 ? 0xff00 : half == 4 ? 0xf0f0 : half == 2 ? 0xcccc : 0xaaaa;
     const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    /* the other lane of the pair; of b, whose lanes begin at 16, where the result is b's */
+    /* the other lane of the pair; where the result is b's, from b, whose lanes have indices from 16
+     * on */
     const __m512i other = _mm512_xor_si512(lane, _mm512_set1_epi32(half));
     const __m512i from = _mm512_mask_add_epi32(other, is_b, other, _mm512_set1_epi32(16));
     return v_add(_mm512_mask_blend_ps(is_b, a, b), _mm512_permutex2var_ps(a, from, b));
