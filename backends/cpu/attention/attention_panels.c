@@ -49,15 +49,15 @@ struct run {
     const void *soon[SOON_MAX]; /* lines of some of them */
     /* scratch */
     float *keys;          /* {TND_KEY_BLOCK, TND_KEYS, blocks of the head} */
-    float *values;        /* {value, tile} */
-    float *scores;        /* {TND_PANEL_QUERIES_MAX, tile} */
-    float *mask;          /* {TND_PANEL_QUERIES_MAX, tile} */
+    float *values;        /* {value, TND_KEYS} */
+    float *scores;        /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
+    float *mask;          /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
     float *row;           /* {the longer of head and value} */
-    bool is_words;        /* these too, then, and keys are {padded head, tile} */
-    int32_t *key_words;   /* {pairs of the padded head, tile} */
-    int32_t *value_words; /* {value, tile / 2} */
+    bool is_words;        /* these too, then, and keys are {padded head, TND_KEYS} */
+    int32_t *key_words;   /* {pairs of the padded head, TND_KEYS} */
+    int32_t *value_words; /* {value, TND_KEYS / 2} */
     float *key_steps, *value_steps;
-    float *weights; /* {TND_PANEL_QUERIES_MAX, tile} */
+    float *weights; /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
 };
 
 /* Keys and values that were rounded when they were stored may meet words. */
@@ -78,10 +78,10 @@ size_t tnd_attend_panels_scratch(const struct tandem_tensor *node)
     const size_t key = key_blocks(node) * TND_KEY_BLOCK;
     const size_t value = tnd_attention_padded(node->src[2]->ne[0]);
     const size_t rows = TND_QUERY_PANELS * TND_PANEL_QUERIES_MAX;
-    return (TND_KEYS_MAX * (key + value + 2 * TND_PANEL_QUERIES_MAX) + (key > value ? key : value) +
+    return (TND_KEYS * (key + value + 2 * TND_PANEL_QUERIES_MAX) + (key > value ? key : value) +
             rows * (key + value) +
             /* words */
-            TND_KEYS_MAX * ((key + value + 4) / 2 + TND_PANEL_QUERIES_MAX) + rows * (key / 2 + 1)) *
+            TND_KEYS * ((key + value + 4) / 2 + TND_PANEL_QUERIES_MAX) + rows * (key / 2 + 1)) *
            sizeof(float);
 }
 
@@ -91,10 +91,10 @@ static void lay_out(struct run *run)
     const size_t key = key_blocks(node) * TND_KEY_BLOCK;
     const size_t value = tnd_attention_padded(node->src[2]->ne[0]);
     run->keys = run->a->scratch;
-    run->values = run->keys + TND_KEYS_MAX * key;
-    run->scores = run->values + TND_KEYS_MAX * value;
-    run->mask = run->scores + TND_KEYS_MAX * TND_PANEL_QUERIES_MAX;
-    run->row = run->mask + TND_KEYS_MAX * TND_PANEL_QUERIES_MAX;
+    run->values = run->keys + TND_KEYS * key;
+    run->scores = run->values + TND_KEYS * value;
+    run->mask = run->scores + TND_KEYS * TND_PANEL_QUERIES_MAX;
+    run->row = run->mask + TND_KEYS * TND_PANEL_QUERIES_MAX;
     float *rest = run->row + (key > value ? key : value);
     for (int s = 0; s < TND_QUERY_PANELS; s++) {
         run->panels[s].job.queries = rest;
@@ -103,11 +103,11 @@ static void lay_out(struct run *run)
     }
     run->is_words = meets_words(run->a);
     run->key_words = (int32_t *)(void *)rest;
-    run->value_words = run->key_words + TND_KEYS_MAX * key / 2;
-    run->key_steps = (float *)(void *)(run->value_words + TND_KEYS_MAX * value / 2);
-    run->value_steps = run->key_steps + TND_KEYS_MAX;
-    run->weights = run->value_steps + TND_KEYS_MAX;
-    rest = run->weights + TND_KEYS_MAX * TND_PANEL_QUERIES_MAX;
+    run->value_words = run->key_words + TND_KEYS * key / 2;
+    run->key_steps = (float *)(void *)(run->value_words + TND_KEYS * value / 2);
+    run->value_steps = run->key_steps + TND_KEYS;
+    run->weights = run->value_steps + TND_KEYS;
+    rest = run->weights + TND_KEYS * TND_PANEL_QUERIES_MAX;
     for (int s = 0; s < TND_QUERY_PANELS && run->is_words; s++) {
         run->panels[s].query_words = (int32_t *)(void *)rest;
         run->panels[s].query_steps = rest + TND_PANEL_QUERIES_MAX * key / 2;
@@ -503,10 +503,9 @@ void tnd_attend_panels(const struct tnd_attention *attention, const struct tnd_q
     for (int s = 0; s < run.n; s++) {
         begin_panel(&run, &run.panels[s]);
     }
-    const int tile = run.is_words ? TND_KEYS_MAX : TND_KEYS;
-    for (int64_t t = 0; t < n_keys; t += tile) {
+    for (int64_t t = 0; t < n_keys; t += TND_KEYS) {
         int begin, end;
-        see(&run, t, n_keys - t < tile ? (int)(n_keys - t) : tile, &begin, &end);
+        see(&run, t, n_keys - t < TND_KEYS ? (int)(n_keys - t) : TND_KEYS, &begin, &end);
         if (begin < end) {
             convert(&run, t, begin, end);
         }

@@ -11,7 +11,6 @@
 
 enum {
     TND_KEYS = 64,             /* keys and values that a panel meets at a time: a tile */
-    TND_KEYS_MAX = 128,        /* of words */
     TND_KEY_BLOCK = 64,        /* values of a key that lie together in a tile */
     TND_PANEL_QUERIES_MAX = 48 /* queries of a panel at most */
 };
@@ -24,7 +23,7 @@ struct tnd_panel_words {
     int64_t key_stride;
     const int32_t *values; /* {value_stride, pairs of keys} */
     const float *query_steps, *key_steps, *value_steps;
-    float *weights; /* {panel, TND_KEYS_MAX}, of values that are floats: scratch */
+    float *weights; /* {panel, TND_KEYS}, of values that are floats: scratch */
 };
 
 /* A panel meets a tile. Arrays with a {panel} have `queries` numbers a row. */
@@ -42,7 +41,7 @@ struct tnd_query_panel {
     const float *mask;           /* {panel, n_keys}, added to the scores, or NULL */
     const int32_t *orders;       /* {n_keys}: seen from first to last; or NULL */
     const int32_t *first, *last; /* {panel} */
-    float *scores;               /* {panel, TND_KEYS_MAX}: scratch */
+    float *scores;               /* {panel, TND_KEYS}: scratch */
     float *largest, *weight;     /* {panel}: of the scores so far, sum of exponentials */
     float *sums;                 /* {value_stride, panel}: weighted values so far */
     const void *const *soon;     /* {n_soon}: lines of memory that are needed next */

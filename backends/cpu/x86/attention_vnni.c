@@ -11,8 +11,7 @@
  * (F16 changes each by 2^-11 of itself), whatever the outliers. So a score changes by at most
  * scale * (|k|_1 median |q| + |q|_1 median |k|) * 2^-11, some sqrt(head) times less where errors
  * are independent. Rounded weights (times the largest numbers of their values) change a tile's
- * sums by at most 128 times half a word: the greater of 2^-9 of the largest and 2^-12 of their sum,
- * that is, some 10 times less where errors are independent.
+ * sums by at most 64 times half a word: the greater of 2^-10 of the largest and 2^-13 of their sum.
  * Other rows, those with outliers, beyond 1e18, below 1e-18, infinite or NaN, are multiplied as
  * floats, key by key and query by query: NaN stands for their step. */
 #define TND_VEC_FUSED
@@ -340,7 +339,7 @@ TND_INLINE vec exp_of_words(vec x)
 struct factors {
     float shrinks[PANEL];     /* of the sums so far; at first the largest score so far */
     float steps[PANEL];       /* of the tile's weights times its values */
-    int floats[TND_KEYS_MAX]; /* keys whose values are floats, with weights of their own */
+    int floats[TND_KEYS]; /* keys whose values are floats, with weights of their own */
     int n_floats;
 };
 
