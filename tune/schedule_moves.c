@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Graphs that are too large for schedule_search.c are improved by moves: one node to another side
- * and another place in the order, drawn by chance but the same each time; what is not slower
- * stays. A move is given up as soon as what it has handed out cannot be in time, and what is
- * handed out before it is not priced again. Ends near the bound, when nothing was gained for long,
- * or when more would cost more than it can save. */
+ * A placement is improved by moves: one node to another side and another place in the order, drawn
+ * by chance but the same each time; what is not slower stays. A move is given up as soon as what it
+ * has handed out cannot be in time, and what is handed out before it is not priced again. Where
+ * moves gain nothing more, they begin anew with sides drawn by chance. Ends near the bound, when
+ * nothing better was found for long, or when more would cost more than it can save. */
 #include <math.h>
 #include <string.h>
 
@@ -130,16 +130,17 @@ static double price_from(struct tnd_improving *m, int place)
             m->moment->there[node * problem->n_sides + tnd_schedule_option_memory(b, option)];
         const float *us = &b->us[node * b->n_options];
         const float *tail_us = &b->tail_us[node * b->n_options];
-        if (end_us + (double)(tail_us[option] - us[option]) > m->us * (1 + TND_SCHEDULE_SLACK)) {
+        if (end_us + (double)(tail_us[option] - us[option]) >
+            m->base_us * (1 + TND_SCHEDULE_SLACK)) {
             return INFINITY;
         }
     }
     double us = tnd_schedule_end(m->moment);
-    if (problem->slowdown != NULL && us <= m->us * (1 + TND_SCHEDULE_SLACK)) {
+    if (problem->slowdown != NULL && us <= m->base_us * (1 + TND_SCHEDULE_SLACK)) {
         m->run->side = m->side;
         m->run->order = m->order;
         us = tnd_schedule_run(m->run);
-        m->n_steps += TND_SCHEDULE_RUN_STEPS * problem->n_nodes;
+        m->n_steps += problem->n_nodes;
     }
     return us;
 }
@@ -190,7 +191,7 @@ static void move(struct tnd_improving *m, int from, int to)
     m->order[to] = node;
 }
 
-/* Whether it is faster now. */
+/* Whether it is faster now than since moves began. */
 static bool try_move(struct tnd_improving *m)
 {
     const struct tnd_bounds *b = m->bounds;
@@ -209,12 +210,13 @@ static bool try_move(struct tnd_improving *m)
     int first = at < to ? at : to;
     first = side != before ? first_changed(m, node, first) : first;
     double us = price_from(m, first);
-    if (us > m->us * (1 + TND_SCHEDULE_SLACK)) {
+    if (us > m->base_us * (1 + TND_SCHEDULE_SLACK)) {
         move(m, to, at);
         m->side[node] = before;
         return false;
     }
-    bool is_faster = us < m->us * (1 - 1e-9);
+    bool is_faster = us < m->base_us * (1 - 1e-9);
+    m->base_us = tnd_sooner(us, m->base_us);
     if (us <= m->us) {
         m->us = us;
         memcpy(m->best_side, m->side, (size_t)b->problem->n_nodes);
@@ -225,15 +227,39 @@ static bool try_move(struct tnd_improving *m)
     return is_faster;
 }
 
+/* Each node on a side drawn by chance, in the order of the graph. */
+static void begin_anew(struct tnd_improving *m)
+{
+    const struct tnd_schedule_problem *problem = m->bounds->problem;
+    for (int i = 0; i < problem->n_nodes; i++) {
+        int option = draw_option(m, i);
+        m->side[i] = option == problem->n_sides ? TND_SCHEDULE_SPLIT : (uint8_t)option;
+        m->order[i] = i;
+    }
+    mark_from(m, 0);
+    m->n_steps += problem->n_nodes;
+    m->base_us = INFINITY;
+    m->base_us = price_from(m, 0);
+}
+
 void tnd_schedule_move(struct tnd_improving *m)
 {
-    int64_t gained_at = 0;
+    const int64_t n_nodes = m->bounds->problem->n_nodes;
+    int64_t gained_at = 0; /* since moves began, or began anew */
+    int64_t found_at = 0;
     uint8_t *side = m->moment->side;
     m->moment->side = m->side;
+    m->base_us = m->us;
     mark_from(m, 0);
     while (m->bounds->least_us < m->us * (1 - TND_SCHEDULE_NEAR) && m->n_steps < m->most_steps &&
-           m->n_steps - gained_at < m->most_idle) {
+           m->n_steps - found_at < TND_SCHEDULE_IDLE_STEPS) {
+        double before_us = m->us;
         gained_at = try_move(m) ? m->n_steps : gained_at;
+        found_at = m->us < before_us * (1 - 1e-9) ? m->n_steps : found_at;
+        if (m->n_steps - gained_at > TND_SCHEDULE_VALLEY_STEPS * n_nodes * n_nodes) {
+            begin_anew(m);
+            gained_at = m->n_steps;
+        }
     }
     m->moment->side = side;
 }
