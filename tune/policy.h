@@ -55,8 +55,8 @@
 /* A move may make a placement slower than the best one by this. Unit: share. Why: none ends in
  * valleys, more strays. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
 #define TND_SCHEDULE_SLACK        0.01
-/* Moves end after this many steps without a gain. Unit: steps. Why: half of it misses more, twice of
- * it takes longer than it gains. Test: sensitivity. */
+/* Moves end after this many steps without a gain. Unit: steps. Why: half of it misses more, twice
+ * of it takes longer than it gains. Test: sensitivity. */
 #define TND_SCHEDULE_IDLE_STEPS   40000
 /* They begin anew after this many steps without a gain since they began, for each pair of nodes.
  * Unit: steps. Why: measured: of 1,200 drawn graphs of up to 12 nodes 1 % end above 1.05 of what
@@ -97,8 +97,8 @@
 
 /* ---- Error bars of estimates, as shares of the time ---- */
 
-/* A straight line between two samples. Unit: share. Why: an argument; `mulmat-tune test` prints
- * the misses of points that a table leaves out. Test:
+/* A straight line between two samples; least error of a convolution's time. Unit: share. Why: an
+ * argument; `mulmat-tune test` prints the misses of points that a table leaves out. Test:
  * error_bars_grow_with_the_distance_from_what_was_measured. */
 #define TND_ERROR_LINE     0.02
 /* Of the difference to the lines through the samples before and behind: a library may change its
@@ -109,17 +109,15 @@
  * told from 1, 8 and 32 miss by 3.8 % (F16) and 5.7 % (F32) in the median, by 11 and 23 % in the
  * 95th percentile (Zen 4). Test: stairs_of_kernels_are_followed. */
 #define TND_ERROR_STAIR    0.08
-/* For each doubling of M beyond the largest measured one. Unit: share. Why: measured by mulmat-tune
- * test --extrapolation: with TND_ERROR_BELOW and TND_ERROR_RESIDUAL nine left-out times of ten lie
- * within (Zen 4, Zen 5). Test:
+/* For each doubling of M beyond the largest measured one, and from one convolution to another; a
+ * thread count that was not measured. Unit: share. Why: measured by mulmat-tune test
+ * --extrapolation: with TND_ERROR_BELOW and the residual of the line nine left-out times of ten lie
+ * within (Zen 4, Zen 5); methods of convolutions change by 1 to 10 % for a doubling. Test:
  * error_bars_grow_with_the_distance_from_what_was_measured. */
 #define TND_ERROR_BEYOND   0.10
 /* For each doubling of M below the smallest. Unit: share. Why: as above; kernels for few tokens
  * differ more. Test: error_bars_grow_with_the_distance_from_what_was_measured. */
 #define TND_ERROR_BELOW    0.16
-/* Residuals of the line through the samples at that end, from the first doubling on. Unit: ratio.
- * Why: as for TND_ERROR_BEYOND. Test: error_bars_carry_the_residual_of_the_line. */
-#define TND_ERROR_RESIDUAL 1.0
 /* Of what both error bars hold beside the noise of samples (TND_CLEAR_SIGMAS), by which a way must
  * lead packed weights, or a thread count the rule's, to serve. Unit: ratio. Why:
  * of 478 problems by a thin table (60 s, Zen 4) all 7 with more than 10 % of regret were rows that
@@ -134,9 +132,6 @@
  * a third there and choices with them. Test:
  * beyond_four_times_the_measured_range_the_rule_serves. */
 #define TND_BEYOND_LOG2    2.0
-/* A thread count that was not measured. Unit: share. Why: as for TND_ERROR_LINE. Test:
- * error_bars_grow_with_the_distance_from_what_was_measured. */
-#define TND_ERROR_THREADS  0.10
 /* Another shape's times, scaled. Unit: share. Why: as for TND_ERROR_LINE. Test:
  * error_bars_grow_with_the_distance_from_what_was_measured. */
 #define TND_ERROR_SHAPE    0.15
@@ -273,7 +268,8 @@
 /* With a budget: it is used as long as anything is less certain than this. Unit: share. Why:
  * below what two runs differ by. Test: none. */
 #define TND_BENCH_BUDGET_TOLERANCE   0.002
-/* A trial takes at least. Unit: s. Why: several repeats of a product of 200 us. Test: none. */
+/* A trial takes at least, and a run of a peak. Unit: s. Why: several repeats of a product of 200
+ * us. Test: none. */
 #define TND_BENCH_SHORTEST_TRIAL_S   0.002
 /* Of the budget for the first grid, on top of it where a driver compiled kernels meanwhile. Unit:
  * share. Why: the rest goes where interpolation errs. Test: tests/gpu_day.sh. */
@@ -426,8 +422,9 @@
  * kept. Unit: samples. Why: a burst of a few milliseconds. Test:
  * samples_beside_another_program_are_left_out. */
 #define TND_MEASURE_LEFT_OUT     3
-/* Of a measurement when none is given; of effort `patient`; for one time of a pair at most. Unit:
- * s. Why: longer than a slice of the operating system. Test: none. */
+/* Of a measurement when none is given; of effort `patient`; for one time of a pair at most; of a
+ * product that the oracle compares in several rounds. Unit: s. Why: longer than a slice of the
+ * operating system. Test: none. */
 #define TND_MEASURE_BUDGET_S     0.1
 /* A measurement whose median is this certain ends, and misses as small say nothing about a curve.
  * Unit: share. Why: a tenth of TND_CLEAR_LEAD. Test: none. */
@@ -444,8 +441,6 @@
  * Why: equal memory measured 5 % apart (two pretended nodes of a virtual Zen 4). Test:
  * without_a_setting_the_policy_is_what_the_table_has_measured. */
 #define TND_NUMA_GAIN            1.10
-/* One run of a peak. Unit: ns. Why: a hundred times what starting the workers takes. Test: none. */
-#define TND_PEAK_RUN_NS          2000000.0
 /* The best of as many runs. Unit: runs. Why: more find nothing better. Test: none. */
 #define TND_PEAK_RUNS            24
 /* Memory to read for a peak, at least; weights that pairs of backends read in turn, and a transfer,
@@ -524,14 +519,6 @@
 /* Nearer ones count about alike. Unit: doublings. Why: kernels' tiles make a time of a multiply-add
  * differ by as much between neighbours. Test: none. */
 #define TND_CONV_NEAR        0.25
-/* Error bar for each doubling away. Unit: share of the time. Why: measured: the ratio of two
- * methods' times changed by 1 to 10 % for a doubling (6 pairs of convolutions of ResNet-18 and a
- * U-Net, a busy Sapphire Rapids).
- * Test: what_is_near_tells_with_an_error_that_says_so. */
-#define TND_CONV_FAR_ERROR   0.1
-/* Least error bar of a time. Unit: share. Why: medians of the same convolution differ by as much
- * from one process to the next. Test: a_lead_within_the_errors_leaves_the_rule. */
-#define TND_CONV_LEAST_ERROR 0.02
 /* A time of fewer samples has the error of a doubling at least. Unit: samples. Why: a spread of two
  * says nothing. Test: a_lead_within_the_errors_leaves_the_rule. */
 #define TND_CONV_FEW         3
@@ -547,9 +534,6 @@
 
 /* ---- Reports ---- */
 
-/* Gains of threads above this multiple of their number get a word. Unit: ratio. Why: rounding of
- * what is ideal. Test: none. */
-#define TND_REPORT_ABOVE_IDEAL  1.02
 /* Of the first comparison, of all candidates. Unit: rounds. Why: a median needs three. Test:
  * none. */
 #define TND_ORACLE_FIRST_ROUNDS 3
@@ -559,9 +543,6 @@
 /* A candidate this many times as slow as the fastest after one round runs no more. Unit: ratio.
  * Why: noise explains less. Test: none. */
 #define TND_ORACLE_HOPELESS     1.5
-/* Products that run longer are timed once a turn, in three rounds against the best. Unit: us. Why:
- * a cell would take half a minute. Test: none. */
-#define TND_ORACLE_LONG_US      100000.0
 /* Of more tokens than TND_ORACLE_PROBE_M all ways are first timed once on an eighth of them, or
  * on as many. Unit: tokens. Why: kernels have reached their rate. Test: none. */
 #define TND_ORACLE_PROBE_M      256

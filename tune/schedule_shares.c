@@ -147,7 +147,7 @@ static void divide_among(const struct tnd_schedule_problem *problem,
     int64_t rows[TND_SCHEDULE_SIDES] = {split->rows};
     double high = price(problem, split, rows);
     double low = 0;
-    while (high - low > high * (double)FLT_EPSILON) { /* times are floats */
+    while (high - low > high * (double)FLT_EPSILON + (double)FLT_MIN) { /* times are floats */
         double middle = (low + high) / 2;
         if (divide_by(problem, split, devices, middle, rows)) {
             high = middle;
