@@ -212,8 +212,8 @@ static void schedules_of_small_graphs_are_near_the_best_one(void)
         "  %d graphs of up to 10 nodes: %.3f of the best schedule at worst, %.3f in the mean, the "
         "best one in %d, above 1.054 in %d\n",
         n, worst, sum / n, n_same, n_above);
-    CU_ASSERT_TRUE(n_above <= n / 100);
-    CU_ASSERT_TRUE(sum / n <= 1.01);
+    CU_ASSERT_TRUE(n_above <= n / 250); /* drawn moves do not find every one */
+    CU_ASSERT_TRUE(sum / n <= 1.005);
 }
 
 static double least_of(const struct drawn *d)

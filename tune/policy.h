@@ -55,14 +55,18 @@
 /* A move may make a placement slower than the best one by this. Unit: share. Why: none ends in
  * valleys, more strays. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
 #define TND_SCHEDULE_SLACK        0.01
+/* What a run with slow-downs costs. Unit: steps a node. Why: measured. Test: sensitivity. */
+#define TND_SCHEDULE_RUN_STEPS    6
 /* Moves end after this many steps without a gain. Unit: steps. Why: half of it misses more, twice
  * of it takes longer than it gains. Test: sensitivity. */
-#define TND_SCHEDULE_IDLE_STEPS   40000
+#define TND_SCHEDULE_IDLE_STEPS   30000
+/* The same where nothing was gained so far and moves have not begun anew. Unit: steps. Why: passes
+ * of a model, with hundreds of nodes, gain nothing. Test: sensitivity. */
+#define TND_SCHEDULE_HOPE_STEPS   5000
 /* They begin anew after this many steps without a gain since they began, for each pair of nodes.
- * Unit: steps. Why: measured: of 1,200 drawn graphs of up to 12 nodes 1 % end above 1.05 of what
- * branch and bound found, 4 % with five times as many steps, 11 % where they never begin anew.
- * Test: sensitivity. */
-#define TND_SCHEDULE_VALLEY_STEPS 20
+ * Unit: steps. Why: fewer do not reach the ends of valleys of large graphs, more leave those of
+ * small ones too late. Test: sensitivity. */
+#define TND_SCHEDULE_VALLEY_STEPS 12
 /* A share of a product's rows is a multiple of this. Unit: rows. Why: strips of packed weights have
  * 16 or 32. Test: none. */
 #define TND_SCHEDULE_ROWS         32

@@ -309,16 +309,19 @@ static void improve(struct finding *f)
 {
     const struct placement *from = f->best.us <= f->single.us ? &f->best : &f->single;
     double from_us = from->us;
-    double worth = (from_us - f->bounds.least_us) * TND_SCHEDULE_STEPS;
+    double worth =
+        fmax((from_us - f->bounds.least_us) * TND_SCHEDULE_STEPS, TND_SCHEDULE_IDLE_STEPS);
     struct tnd_improving moves = {.bounds = &f->bounds,
                                   .run = &f->run,
                                   .moment = &f->moment,
                                   .most_steps = (int64_t)fmin(worth, INT32_MAX),
+                                  .has_gained = from_us < f->single.us,
                                   .us = from_us,
                                   .best_side = f->best.side,
                                   .best_order = f->best.order,
                                   .side = f->base.side,
                                   .order = f->base.order,
+                                  .place = f->order,
                                   .marks = f->marks,
                                   .there = f->there,
                                   .set_at = f->set_at};

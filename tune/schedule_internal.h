@@ -126,15 +126,16 @@ struct tnd_improving {
     struct tnd_moment *moment;
     int64_t n_steps, most_steps; /* nodes that were handed out */
     uint64_t chance;
+    bool has_gained;    /* the placement at first, over those without overlaps */
     double us;          /* of the best placement, which is replaced by better ones */
     double base_us;     /* of the best one since moves began, or began anew */
     uint8_t *best_side; /* at first the one that moves are made from */
     int32_t *best_order;
-    uint8_t *side; /* of the one that moves are made from */
-    int32_t *order;
-    double *marks;   /* n_nodes * (2 + lanes) */
-    double *there;   /* as in a moment */
-    int32_t *set_at; /* place in the order from which on it is there */
+    uint8_t *side;          /* of the one that moves are made from */
+    int32_t *order, *place; /* and where each node is in it */
+    double *marks;          /* n_nodes * (2 + lanes) */
+    double *there;          /* as in a moment */
+    int32_t *set_at;        /* place in the order from which on it is there */
 };
 void tnd_schedule_move(struct tnd_improving *moves);
 
