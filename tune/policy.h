@@ -98,6 +98,11 @@
 #define TND_RULE_VALUES        24576
 /* The same for operations that compute exponentials. Unit: values. Why: as above. Test: none. */
 #define TND_RULE_EXPONENTIALS  8192
+/* Products with more on average keep all threads beside other programs. Unit: multiply-adds. Why:
+ * measured beside 1, 2, 4 and 8 busy programs on 2 cores (Zen 5; docs/planning.md): from twice as
+ * many on all threads take 0.6 to 1.1 of the time of one, 2 to 3.5 times of it for a token. Test:
+ * long_products_keep_all_threads. */
+#define TND_RULE_LONG          1e8
 
 /* ---- Error bars of estimates, as shares of the time ---- */
 
