@@ -62,7 +62,7 @@
 #define TND_SCHEDULE_IDLE_STEPS   30000
 /* The same where nothing was gained so far and moves have not begun anew. Unit: steps. Why: passes
  * of a model, with hundreds of nodes, gain nothing. Test: sensitivity. */
-#define TND_SCHEDULE_HOPE_STEPS   5000
+#define TND_SCHEDULE_HOPE_STEPS   3000
 /* They begin anew after this many steps without a gain since they began, for each pair of nodes.
  * Unit: steps. Why: fewer do not reach the ends of valleys of large graphs, more leave those of
  * small ones too late. Test: sensitivity. */
