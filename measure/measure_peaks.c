@@ -91,8 +91,9 @@ static enum tandem_status measure_unit(struct tnd_pool *pool, struct peak_run *r
     snprintf(best.unit, sizeof(best.unit), "%s", unit);
     run->n_streams = 1;
     (void)run_once(pool, run, threads, &run_ns); /* to warm up, and to see how long a run takes */
-    if (run_ns > 0 && run_ns < TND_PEAK_RUN_NS) {
-        run->rounds = (int64_t)fmin((double)run->rounds * TND_PEAK_RUN_NS / run_ns, 1e9);
+    const double wanted_ns = 1e9 * TND_BENCH_SHORTEST_TRIAL_S;
+    if (run_ns > 0 && run_ns < wanted_ns) {
+        run->rounds = (int64_t)fmin((double)run->rounds * wanted_ns / run_ns, 1e9);
     }
     for (uint32_t i = 0; i < TND_PEAK_RUNS && run_ns > 0; i++) {
         run->n_streams = TND_READ_STREAMS[i % TND_READ_TRIALS];

@@ -187,7 +187,7 @@ static enum tandem_status run_until_done(tandem_runtime *runtime, tandem_graph *
     struct tnd_runtime_parts parts;
     struct tnd_exec_failure failure;
     uint32_t excluded = 0;
-    int n_threads = tandem_runtime_threads(runtime);
+    int n_threads = tnd_runtime_graph_threads(runtime, graph);
     tnd_runtime_parts(runtime, &parts);
     options->out_failure = &failure;
     for (int attempt = 0;; attempt++) {

@@ -300,7 +300,7 @@ void tnd_observer_explain(tandem_runtime *runtime, const tandem_graph *graph, ch
     struct tnd_arm_class one;
     int64_t tokens;
     size_t used = 0;
-    uint64_t key = find_key(graph, tandem_runtime_threads(runtime), &tokens);
+    uint64_t key = find_key(graph, tnd_runtime_graph_threads(runtime, graph), &tokens);
     out[0] = '\0';
     if (!tnd_arms_get(&runtime->observer.arms, key, &one)) {
         return;

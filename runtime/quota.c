@@ -182,11 +182,12 @@ void tnd_quota_look(struct tnd_quota *quota, const struct tnd_log *log)
     }
 }
 
-int tnd_quota_limit(const struct tnd_quota *quota)
+int tnd_quota_limit(const struct tnd_quota *quota, bool is_long)
 {
     const int limit = atomic_load_explicit(&quota->limit, memory_order_relaxed);
     /* (A look that goes on while others are no more looked at still notes what it has found.) */
-    const bool is_shared = atomic_load_explicit(&quota->topology, memory_order_relaxed) != NULL;
+    const bool is_shared =
+        !is_long && atomic_load_explicit(&quota->topology, memory_order_relaxed) != NULL;
     const int left = is_shared ? atomic_load_explicit(&quota->left, memory_order_relaxed) : 0;
     return limit == 0 || (left > 0 && left < limit) ? left : limit;
 }

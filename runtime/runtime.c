@@ -31,6 +31,7 @@
 #include "tune/kernel_numbers.h"
 #include "tune/objective.h"
 #include "tune/profiles.h"
+#include "tune/rule.h"
 #include "table/table_layers.h"
 #include "tune/policy.h"
 
@@ -410,17 +411,25 @@ enum tandem_status tandem_runtime_set_threads(tandem_runtime *runtime, int n_thr
     return status;
 }
 
-int tandem_runtime_threads(const tandem_runtime *runtime)
+static int threads_now(const tandem_runtime *runtime, bool is_long)
 {
-    if (tnd_runtime_check(runtime, "threads", NULL) != TANDEM_OK) {
-        return 0;
-    }
     tandem_runtime *unlocked = (tandem_runtime *)runtime; /* the mutex is no part of the value */
     pthread_mutex_lock(&unlocked->lock);
     int n_threads = runtime->n_threads;
     pthread_mutex_unlock(&unlocked->lock);
-    int limit = tnd_quota_limit(&runtime->quota);
+    int limit = tnd_quota_limit(&runtime->quota, is_long);
     return limit > 0 && limit < n_threads ? limit : n_threads;
+}
+
+int tandem_runtime_threads(const tandem_runtime *runtime)
+{
+    return tnd_runtime_check(runtime, "threads", NULL) == TANDEM_OK ? threads_now(runtime, false)
+                                                                    : 0;
+}
+
+int tnd_runtime_graph_threads(const tandem_runtime *runtime, const tandem_graph *graph)
+{
+    return threads_now(runtime, tnd_rule_is_long(graph));
 }
 
 void tnd_runtime_set_quota_files(tandem_runtime *runtime, const char *root, const char *self,
@@ -531,7 +540,7 @@ enum tandem_status tandem_runtime_plan(tandem_runtime *runtime, const tandem_gra
     tune_on_first_use(runtime, graph);
     tnd_runtime_parts(runtime, &parts);
     tnd_quota_look(&runtime->quota, &runtime->log);
-    int n_threads = tandem_runtime_threads(runtime);
+    int n_threads = tnd_runtime_graph_threads(runtime, graph);
     return tnd_observer_plan(runtime, &parts, graph, n_threads, out_plan, error);
 }
 
@@ -543,8 +552,8 @@ enum tandem_status tandem_runtime_predict(tandem_runtime *runtime, const tandem_
     TND_TRY(tnd_runtime_check_graph(graph, error));
     struct tnd_runtime_parts parts;
     tnd_runtime_parts(runtime, &parts);
-    return tnd_observer_predict(runtime, &parts, graph, tandem_runtime_threads(runtime), out,
-                                error);
+    return tnd_observer_predict(runtime, &parts, graph, tnd_runtime_graph_threads(runtime, graph),
+                                out, error);
 }
 
 enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime,

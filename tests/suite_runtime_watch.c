@@ -571,30 +571,31 @@ static void other_programs_leave_room_for_fewer_threads(void)
             keep_busy(busy += seconds[i].more * ticks / 100 * 10);
             tnd_clock_virtual_advance(&clock, UINT64_C(10000000000)); /* our own time is nothing */
             tnd_quota_look(&quota, NULL);
-            check_int(tnd_quota_limit(&quota), seconds[i].left);
+            check_int(tnd_quota_limit(&quota, false), seconds[i].left);
         }
         keep_busy(busy += 100 * ticks);
         tnd_clock_virtual_advance(&clock, UINT64_C(10000000000));
         tnd_quota_look(&quota, NULL);
-        check_int(tnd_quota_limit(&quota), 1);
+        check_int(tnd_quota_limit(&quota, false), 1);
+        check_int(tnd_quota_limit(&quota, true), 0);
         tnd_clock_virtual_advance(&clock, UINT64_C(300000000)); /* sooner: that was 10 s ago */
         tnd_quota_look(&quota, NULL);
-        check_int(tnd_quota_limit(&quota), 0);
+        check_int(tnd_quota_limit(&quota, false), 0);
         keep_busy(busy += ticks);
         tnd_clock_virtual_advance(&clock, UINT64_C(900000000)); /* too early */
         tnd_quota_look(&quota, NULL);
-        check_int(tnd_quota_limit(&quota), 0);
+        check_int(tnd_quota_limit(&quota, false), 0);
         tnd_clock_virtual_advance(&clock, UINT64_C(200000000));
         tnd_quota_look(&quota, NULL);
-        check_int(tnd_quota_limit(&quota), 1);
+        check_int(tnd_quota_limit(&quota, false), 1);
     }
     quota.busy_cpus = 1; /* the other one has just come online: what it did before is not new */
     tnd_clock_virtual_advance(&clock, UINT64_C(10000000000));
     keep_busy(1000000);
     tnd_quota_look(&quota, NULL);
-    check_int(tnd_quota_limit(&quota), 0);
+    check_int(tnd_quota_limit(&quota, false), 0);
     tnd_quota_ignore_others(&quota); /* the program names its threads */
-    check_int(tnd_quota_limit(&quota), 0);
+    check_int(tnd_quota_limit(&quota, false), 0);
     quota.stat = tnd_test_temp("no-stat");
     check_int(tnd_quota_busy(quota.stat, &topology, &quota.busy_cpus), 0);
     check_int(quota.busy_cpus, 0);

@@ -61,8 +61,7 @@ static void what_was_measured_decides(void)
     check_int(choice.by_rule, TND_CONV_WINOGRAD);
     CU_ASSERT_TRUE(choice.is_measured);
     CU_ASSERT_EQUAL(choice.times[TND_CONV_COLUMNS].us, 90);
-    CU_ASSERT_DOUBLE_EQUAL(choice.times[TND_CONV_COLUMNS].error_us, 90 * TND_CONV_LEAST_ERROR,
-                           1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(choice.times[TND_CONV_COLUMNS].error_us, 90 * TND_ERROR_LINE, 1e-9);
     struct tnd_conv_question fewer = question;
     fewer.may[TND_CONV_DIRECT] = false;
     tnd_conv_choose(table, THREADS, &fewer, &choice);
@@ -142,7 +141,7 @@ static void what_is_near_tells_with_an_error_that_says_so(void)
     const struct tnd_conv_estimate *direct = &choice.times[TND_CONV_DIRECT];
     check_int(direct->n_near, 2);
     CU_ASSERT_DOUBLE_EQUAL(direct->us, 40.0 * 28 * 28 / 400, 0.5);
-    CU_ASSERT_TRUE(direct->error_us > TND_CONV_FAR_ERROR * 0.9 * direct->us);
+    CU_ASSERT_TRUE(direct->error_us > TND_ERROR_BEYOND * 0.9 * direct->us);
     /* the nearer one counts more */
     tandem_table_free(table);
     table = tune_new();

@@ -341,6 +341,18 @@ static void dear_hand_offs_make_the_rule_share_less(void)
     CU_ASSERT_DOUBLE_EQUAL(tnd_estimate_wake(table, 3), 66.0, 1e-9);
 }
 
+static void long_products_keep_all_threads(void)
+{
+    static const int64_t tokens[] = {1, 64, 128};
+    for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) { /* 1 M weights a token */
+        tandem_tensor *node = tandem_mul_mat(context, matrix(1024, 1024), matrix(1024, tokens[i]));
+        tandem_graph *graph = tandem_graph_new(context);
+        tandem_graph_add(graph, node);
+        check_ok(tandem_graph_finish(graph, NULL));
+        check_int(tnd_rule_is_long(graph), tokens[i] > 64);
+    }
+}
+
 static tandem_tensor *sample_of(tandem_tensor *logits, int steps)
 {
     const int64_t ne[] = {sizeof(struct tandem_sample_settings) / sizeof(int32_t), logits->ne[1]};
@@ -451,6 +463,7 @@ static CU_TestInfo tests[] = {
     {"a_plan_by_table_has_no_more_threads_than_cpus",
      a_plan_by_table_has_no_more_threads_than_cpus},
     {"dear_hand_offs_make_the_rule_share_less", dear_hand_offs_make_the_rule_share_less},
+    {"long_products_keep_all_threads", long_products_keep_all_threads},
     {"samples_cost_by_logits_and_passes", samples_cost_by_logits_and_passes},
     {"a_token_is_chosen_where_that_is_measured_to_be_faster",
      a_token_is_chosen_where_that_is_measured_to_be_faster},

@@ -96,7 +96,7 @@ static void a_split_pays_for_what_it_moves(void)
     struct tnd_schedule schedule;
     split.x_bytes = 1000;
     split.bytes_per_row = 10;
-    sides[1].upload = (struct tnd_schedule_link){.n = 2, .bytes = {0, 1e6}, .us = {60, 1060}};
+    sides[1].upload = (struct tnd_schedule_link){.n = 2, .bytes = {0, 1e6}, .us = {100, 1100}};
     sides[1].download = sides[1].upload;
     split.join_us_per_row = 0.01;
     check_ok(tnd_schedule_find(&problem, &schedule, NULL));

@@ -25,7 +25,7 @@ struct near {
 static void take_measured(const struct tnd_conv_time *record, struct tnd_conv_estimate *out)
 {
     const double samples = record->count > 1 ? (double)record->count : 1;
-    const double least = (record->count < TND_CONV_FEW ? TND_CONV_FAR_ERROR : TND_CONV_LEAST_ERROR);
+    const double least = record->count < TND_CONV_FEW ? TND_ERROR_BEYOND : TND_ERROR_LINE;
     const bool is_noisy = record->spread_us > TND_NOISY_FRAC * record->median_us;
     const double sigma_us = TND_MAD_TO_SIGMA * record->spread_us;
     const double spread_us = is_noisy ? sigma_us : sigma_us / sqrt(samples);
@@ -118,7 +118,7 @@ static void mean_of(const struct near *near, const double *values, double *out_m
 
 static double share_of_distance(const struct near *near)
 {
-    return TND_CONV_LEAST_ERROR + TND_CONV_FAR_ERROR * near->far[0];
+    return TND_ERROR_LINE + TND_ERROR_BEYOND * near->far[0];
 }
 
 /* `device` "": on the CPU. */

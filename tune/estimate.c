@@ -81,7 +81,7 @@ static struct point on_curve(const struct tandem_table *table, const struct tnd_
     double error = noise;
     if (far > 0) {
         double doubling = m > a->m ? TND_ERROR_BEYOND : TND_ERROR_BELOW;
-        error += at.us * (doubling * far + TND_ERROR_RESIDUAL * at.residual * fmin(far, 1.0));
+        error += at.us * (doubling * far + at.residual * fmin(far, 1.0));
     } else if (at.is_stair) {
         error += at.us * (TND_ERROR_STAIR + at.residual);
     } else if (at.low < at.high) {
@@ -218,7 +218,7 @@ static void add_range(const struct tandem_table *table, const struct tnd_curve_k
     out->us = time.us;
     out->below_us = time.us - time.low_us;
     out->above_us = time.high_us - time.us;
-    out->error_us += fmax(time.us * TND_ERROR_THREADS, fmax(out->below_us, out->above_us));
+    out->error_us += fmax(time.us * TND_ERROR_BEYOND, fmax(out->below_us, out->above_us));
 }
 
 static void take(const struct point *point, struct tnd_estimate *out)
@@ -262,7 +262,7 @@ static struct tnd_estimate over_threads(const struct tandem_table *table,
     if (table->version == 1 && key->parallel && end - at == 1 && counts[0] == 1.0) {
         out.us /= threads;
         out.noise_us /= threads;
-        out.error_us += out.us * TND_ERROR_THREADS;
+        out.error_us += out.us * TND_ERROR_BEYOND;
         return out;
     }
     add_range(table, key, m, threads, table->curves[end - 1].key.threads, last.us,

@@ -214,7 +214,7 @@ static struct tnd_schedule_time price_op(const struct building *b, int i, int si
     }
     time = price_host_op(b, i);
     if (side > HOST && time.us > 0) {
-        time.error_us = fmaxf(time.error_us, (float)(TND_SCHEDULE_OP_ERROR * (double)time.us));
+        time.error_us = fmaxf(time.error_us, (float)(TND_FIT_GUESS_ERROR * (double)time.us));
     }
     return time;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Policy: every tuned number of tune/, measure/, the tuning calls of runtime/ and tools/report/.
  * Each says what it decides, its unit, why it has this value, and which test fails when it is wrong
- * (none: no test tells it from other values; mulmat-tune test --oracle measures what choices lose
- * by all of them together). "measured:" names the figures that a value comes from; without it the
+ * (sensitivity: no test, but a row of docs/planning.md says what half and double of it change;
+ * none: nothing tells it from other values; mulmat-tune test --oracle measures what choices lose by
+ * all of them together). "measured:" names the figures that a value comes from; without it the
  * reason is an argument. Limits of memory and of formats stand where they are used; TND_NOISY_FRAC
  * stands in table/tnd_table.h and what makes a time certain in table/judge.h, since table/ marks
  * samples by them. */
@@ -40,59 +41,38 @@
  * placement without. Unit: ratio. Why: of normally distributed errors 1 in 40 is larger. Test:
  * a_gain_within_twice_its_error_is_not_taken. */
 #define TND_SCHEDULE_GAIN         2.0
-/* Graphs of this many nodes are searched by branch and bound. Unit: nodes. Why: beyond, no
- * affordable number of looks suffices. Test: schedules_of_small_graphs_are_near_the_best_one. */
-#define TND_SCHEDULE_SMALL        12
-/* Such a search looks at this many beginnings of a placement at least, and at most. Unit: looks.
- * Why: half of drawn graphs of up to 10 nodes need 60, one in a hundred 3,000. Test:
- * a_graph_with_millions_of_orders_is_searched_to_its_end. */
-#define TND_SCHEDULE_LOOKS        10000
-#define TND_SCHEDULE_MOST_LOOKS   200000
-/* What one look costs. Unit: us. Why: measured on a Zen 4. Test: none. */
-#define TND_SCHEDULE_LOOK_US      0.2
-/* States of which it remembers that it has met them. Unit: states. Why: more find few more. Test:
- * a_search_to_its_end_finds_the_best_schedule (any number passes). */
-#define TND_SCHEDULE_SEEN         4096
 /* Nothing is looked for that would gain less. Unit: share. Why: half of the tenth by which the best
  * placement may be missed. Test: schedules_of_small_graphs_are_near_the_best_one. */
 #define TND_SCHEDULE_NEAR         0.05
-/* Looking for a better placement may cost what it could gain in this many uses of the plan. Unit:
- * uses. Why: a graph that is planned is computed for each token. Test: none. */
-#define TND_SCHEDULE_USES         16
-/* What it costs to hand out a node in a move. Unit: us. Why: measured on a Zen 4. Test: none. */
-#define TND_SCHEDULE_STEP_US      0.03
-/* A move takes a node so far at most. Unit: places. Why: finding the range costs time. Test: none.
- */
+/* Steps (nodes handed out) that looking for a better placement may take for each microsecond that
+ * it could gain. Unit: 1/us. Why: measured: a step takes 0.03 us (Zen 4), so that the time is
+ * repaid within 16 uses of the plan. Test: sensitivity. */
+#define TND_SCHEDULE_STEPS        500.0
+/* A move takes a node so far at most. Unit: places. Why: measured: without a limit six sequences on
+ * three devices take 6 % longer, since fewer moves are tried. Test:
+ * sequences_in_flight_keep_every_device_with_layers_busy. */
 #define TND_SCHEDULE_REACH        16
-/* And may make a placement slower than the best one by this. Unit: share. Why: none ends in
+/* A move may make a placement slower than the best one by this. Unit: share. Why: none ends in
  * valleys, more strays. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
 #define TND_SCHEDULE_SLACK        0.01
-/* What a run with slow-downs costs. Unit: steps a node. Why: measured. Test: none. */
+/* What a run with slow-downs costs. Unit: steps a node. Why: measured. Test: sensitivity. */
 #define TND_SCHEDULE_RUN_STEPS    6
-/* Moves end after this many steps without a gain where overlaps pay. Unit: steps. Why: half of it
- * leaves some graphs at 0.86 of the ideal. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
-#define TND_SCHEDULE_IDLE_STEPS   40000
-/* The same where nothing has paid so far, times the share of the time that a bound leaves to be
- * saved, and at most this many. Unit: steps a node; steps. Why: of 841 passes of a model on four
- * machines, mostly with less than 0.3 left, none gained anything; of 400 drawn graphs nearly half
- * did, the more the more is left. Test: none. */
-#define TND_SCHEDULE_HOPE_STEPS   64
-#define TND_SCHEDULE_HOPE_MOST    3000
-/* List scheduling is repeated with other ranks so often. Unit: repeats. Why: moves find what more
- * would. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
-#define TND_SCHEDULE_REPEATS      4
-/* By which times of nodes differ in such a repeat, either way. Unit: share. Why: enough to turn
- * ties of equal layers. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
-#define TND_SCHEDULE_VARIES       0.8
+/* Moves end after this many steps without a gain. Unit: steps. Why: half of it misses more, twice
+ * of it takes longer than it gains. Test: sensitivity. */
+#define TND_SCHEDULE_IDLE_STEPS   30000
+/* The same where nothing was gained so far and moves have not begun anew. Unit: steps. Why: passes
+ * of a model, with hundreds of nodes, gain nothing. Test: sensitivity. */
+#define TND_SCHEDULE_HOPE_STEPS   3000
+/* They begin anew after this many steps without a gain since they began, for each pair of nodes.
+ * Unit: steps. Why: fewer do not reach the ends of valleys of large graphs, more leave those of
+ * small ones too late. Test: sensitivity. */
+#define TND_SCHEDULE_VALLEY_STEPS 12
 /* A share of a product's rows is a multiple of this. Unit: rows. Why: strips of packed weights have
  * 16 or 32. Test: none. */
 #define TND_SCHEDULE_ROWS         32
 /* Added to the error bar of a share, whose time is told by the times of all and of half of the
- * rows. Unit: share. Why: as TND_ERROR_STAIR. Test: none. */
+ * rows. Unit: share. Why: steps of kernels. Test: rows_are_split_over_three_devices. */
 #define TND_SCHEDULE_SHARE_ERROR  0.05
-/* Of an operation's time on a device where it was not measured: it counts as on the CPU. Unit:
- * share. Why: overlaps that rest on it should pay clearly. Test: none. */
-#define TND_SCHEDULE_OP_ERROR     0.5
 /* Error of an operation that the table does not know on any side. Unit: us. Why: a kernel's launch.
  * Test: weights_without_a_role_count_as_transfers. */
 #define TND_SCHEDULE_UNKNOWN_US   5.0
@@ -103,9 +83,6 @@
  * Unit: threads. Why: more share the same memory. Test:
  * a_product_of_few_rows_is_split_by_columns. */
 #define TND_SCHEDULE_COPY_THREADS 4
-/* Of the interval in which the end of a split product is searched. Unit: halvings. Why: a step of
- * rows is a share of 1e-3 at least. Test: shares_end_at_the_same_time. */
-#define TND_SCHEDULE_HALVINGS     20
 
 /* ---- Rule without a table ---- */
 
@@ -121,11 +98,16 @@
 #define TND_RULE_VALUES        24576
 /* The same for operations that compute exponentials. Unit: values. Why: as above. Test: none. */
 #define TND_RULE_EXPONENTIALS  8192
+/* Products with more on average keep all threads beside other programs. Unit: multiply-adds. Why:
+ * measured beside 1, 2, 4 and 8 busy programs on 2 cores (Zen 5; docs/planning.md): from twice as
+ * many on all threads take 0.6 to 1.1 of the time of one, 2 to 3.5 times of it for a token. Test:
+ * long_products_keep_all_threads. */
+#define TND_RULE_LONG          1e8
 
 /* ---- Error bars of estimates, as shares of the time ---- */
 
-/* A straight line between two samples. Unit: share. Why: an argument; `mulmat-tune test` prints
- * the misses of points that a table leaves out. Test:
+/* A straight line between two samples; least error of a convolution's time. Unit: share. Why: an
+ * argument; `mulmat-tune test` prints the misses of points that a table leaves out. Test:
  * error_bars_grow_with_the_distance_from_what_was_measured. */
 #define TND_ERROR_LINE     0.02
 /* Of the difference to the lines through the samples before and behind: a library may change its
@@ -136,17 +118,15 @@
  * told from 1, 8 and 32 miss by 3.8 % (F16) and 5.7 % (F32) in the median, by 11 and 23 % in the
  * 95th percentile (Zen 4). Test: stairs_of_kernels_are_followed. */
 #define TND_ERROR_STAIR    0.08
-/* For each doubling of M beyond the largest measured one. Unit: share. Why: measured by mulmat-tune
- * test --extrapolation: with TND_ERROR_BELOW and TND_ERROR_RESIDUAL nine left-out times of ten lie
- * within (Zen 4, Zen 5). Test:
+/* For each doubling of M beyond the largest measured one, and from one convolution to another; a
+ * thread count that was not measured. Unit: share. Why: measured by mulmat-tune test
+ * --extrapolation: with TND_ERROR_BELOW and the residual of the line nine left-out times of ten lie
+ * within (Zen 4, Zen 5); methods of convolutions change by 1 to 10 % for a doubling. Test:
  * error_bars_grow_with_the_distance_from_what_was_measured. */
 #define TND_ERROR_BEYOND   0.10
 /* For each doubling of M below the smallest. Unit: share. Why: as above; kernels for few tokens
  * differ more. Test: error_bars_grow_with_the_distance_from_what_was_measured. */
 #define TND_ERROR_BELOW    0.16
-/* Residuals of the line through the samples at that end, from the first doubling on. Unit: ratio.
- * Why: as for TND_ERROR_BEYOND. Test: error_bars_carry_the_residual_of_the_line. */
-#define TND_ERROR_RESIDUAL 1.0
 /* Of what both error bars hold beside the noise of samples (TND_CLEAR_SIGMAS), by which a way must
  * lead packed weights, or a thread count the rule's, to serve. Unit: ratio. Why:
  * of 478 problems by a thin table (60 s, Zen 4) all 7 with more than 10 % of regret were rows that
@@ -161,9 +141,6 @@
  * a third there and choices with them. Test:
  * beyond_four_times_the_measured_range_the_rule_serves. */
 #define TND_BEYOND_LOG2    2.0
-/* A thread count that was not measured. Unit: share. Why: as for TND_ERROR_LINE. Test:
- * error_bars_grow_with_the_distance_from_what_was_measured. */
-#define TND_ERROR_THREADS  0.10
 /* Another shape's times, scaled. Unit: share. Why: as for TND_ERROR_LINE. Test:
  * error_bars_grow_with_the_distance_from_what_was_measured. */
 #define TND_ERROR_SHAPE    0.15
@@ -300,7 +277,8 @@
 /* With a budget: it is used as long as anything is less certain than this. Unit: share. Why:
  * below what two runs differ by. Test: none. */
 #define TND_BENCH_BUDGET_TOLERANCE   0.002
-/* A trial takes at least. Unit: s. Why: several repeats of a product of 200 us. Test: none. */
+/* A trial takes at least, and a run of a peak. Unit: s. Why: several repeats of a product of 200
+ * us. Test: none. */
 #define TND_BENCH_SHORTEST_TRIAL_S   0.002
 /* Of the budget for the first grid, on top of it where a driver compiled kernels meanwhile. Unit:
  * share. Why: the rest goes where interpolation errs. Test: tests/gpu_day.sh. */
@@ -453,8 +431,9 @@
  * kept. Unit: samples. Why: a burst of a few milliseconds. Test:
  * samples_beside_another_program_are_left_out. */
 #define TND_MEASURE_LEFT_OUT     3
-/* Of a measurement when none is given; of effort `patient`; for one time of a pair at most. Unit:
- * s. Why: longer than a slice of the operating system. Test: none. */
+/* Of a measurement when none is given; of effort `patient`; for one time of a pair at most; of a
+ * product that the oracle compares in several rounds. Unit: s. Why: longer than a slice of the
+ * operating system. Test: none. */
 #define TND_MEASURE_BUDGET_S     0.1
 /* A measurement whose median is this certain ends, and misses as small say nothing about a curve.
  * Unit: share. Why: a tenth of TND_CLEAR_LEAD. Test: none. */
@@ -471,8 +450,6 @@
  * Why: equal memory measured 5 % apart (two pretended nodes of a virtual Zen 4). Test:
  * without_a_setting_the_policy_is_what_the_table_has_measured. */
 #define TND_NUMA_GAIN            1.10
-/* One run of a peak. Unit: ns. Why: a hundred times what starting the workers takes. Test: none. */
-#define TND_PEAK_RUN_NS          2000000.0
 /* The best of as many runs. Unit: runs. Why: more find nothing better. Test: none. */
 #define TND_PEAK_RUNS            24
 /* Memory to read for a peak, at least; weights that pairs of backends read in turn, and a transfer,
@@ -551,14 +528,6 @@
 /* Nearer ones count about alike. Unit: doublings. Why: kernels' tiles make a time of a multiply-add
  * differ by as much between neighbours. Test: none. */
 #define TND_CONV_NEAR        0.25
-/* Error bar for each doubling away. Unit: share of the time. Why: measured: the ratio of two
- * methods' times changed by 1 to 10 % for a doubling (6 pairs of convolutions of ResNet-18 and a
- * U-Net, a busy Sapphire Rapids).
- * Test: what_is_near_tells_with_an_error_that_says_so. */
-#define TND_CONV_FAR_ERROR   0.1
-/* Least error bar of a time. Unit: share. Why: medians of the same convolution differ by as much
- * from one process to the next. Test: a_lead_within_the_errors_leaves_the_rule. */
-#define TND_CONV_LEAST_ERROR 0.02
 /* A time of fewer samples has the error of a doubling at least. Unit: samples. Why: a spread of two
  * says nothing. Test: a_lead_within_the_errors_leaves_the_rule. */
 #define TND_CONV_FEW         3
@@ -574,9 +543,6 @@
 
 /* ---- Reports ---- */
 
-/* Gains of threads above this multiple of their number get a word. Unit: ratio. Why: rounding of
- * what is ideal. Test: none. */
-#define TND_REPORT_ABOVE_IDEAL  1.02
 /* Of the first comparison, of all candidates. Unit: rounds. Why: a median needs three. Test:
  * none. */
 #define TND_ORACLE_FIRST_ROUNDS 3
@@ -586,9 +552,6 @@
 /* A candidate this many times as slow as the fastest after one round runs no more. Unit: ratio.
  * Why: noise explains less. Test: none. */
 #define TND_ORACLE_HOPELESS     1.5
-/* Products that run longer are timed once a turn, in three rounds against the best. Unit: us. Why:
- * a cell would take half a minute. Test: none. */
-#define TND_ORACLE_LONG_US      100000.0
 /* Of more tokens than TND_ORACLE_PROBE_M all ways are first timed once on an eighth of them, or
  * on as many. Unit: tokens. Why: kernels have reached their rate. Test: none. */
 #define TND_ORACLE_PROBE_M      256
@@ -611,8 +574,9 @@
 #define TND_FIT_PROMPT_TOKENS 512
 #define TND_FIT_ANSWER_TOKENS 128
 /* Error bar of a weight without a time of its own, priced by its bytes at the rate of the largest
- * one that has a time. Unit: share of the time. Why: kernels of other types and of small matrices
- * are up to twice as slow. Test: weights_without_a_time_are_priced_by_their_bytes. */
+ * one that has a time, and of an operation on a device where it was not measured, which counts as
+ * on the CPU. Unit: share of the time. Why: kernels of other types and of small matrices are up to
+ * twice as slow. Test: weights_without_a_time_are_priced_by_their_bytes. */
 #define TND_FIT_GUESS_ERROR   1.0
 /* Groups that the experts of a layer are placed in, by use. Unit: groups. Why: with 48 layers
  * `fit`, which decides several times, takes 0.4 s (Zen 4); with twice as many a decision takes four

@@ -82,6 +82,20 @@ int tnd_rule_threads(const tandem_tensor *node, int n_threads, double handoff_us
     return n_threads > 1 && is_worth_sharing(node, handoff_us) ? n_threads : 1;
 }
 
+bool tnd_rule_is_long(const tandem_graph *graph)
+{
+    double work = 0;
+    int n = 0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const tandem_tensor *node = graph->nodes[i];
+        if (tnd_op_traits(node->op)->cost == TND_COST_PRODUCT) {
+            work += tnd_node_work(node);
+            n++;
+        }
+    }
+    return work > n * TND_RULE_LONG;
+}
+
 /* What it reads and writes; of weights of which rows are taken, these. */
 static double bytes_of(const tandem_tensor *node)
 {

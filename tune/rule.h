@@ -35,6 +35,10 @@ int tnd_rule_product_threads(const tandem_tensor *node, int n_threads, int n_cor
 int tnd_rule_problem_threads(const struct tnd_problem *problem, int n_threads, int n_cores,
                              double handoff_us);
 
+/** Whether a graph's products are so long that threads which share their CPUs with other programs
+ *  gain more by all of them than they lose by waiting for each other. */
+bool tnd_rule_is_long(const tandem_graph *graph);
+
 /** What a node takes by the rule's idea of a core, and no less than its bytes take at the bandwidth
  *  of `table` (may be NULL); within a factor of a few. 0: nothing, or nobody knows (custom). */
 double tnd_rule_us(const struct tandem_table *table, const tandem_tensor *node, int n_threads);

@@ -28,8 +28,6 @@ struct finding {
     struct tnd_moment moment;
     struct tnd_readers readers;
     struct tnd_bounds bounds;
-    uint32_t *seen; /* for tnd_search */
-    float *seen_us;
     double *marks, *there; /* for tnd_improving */
     int32_t *set_at;
     struct placement single, best; /* best: of those that may split and overlap */
@@ -306,67 +304,27 @@ static bool is_open(const struct finding *f)
     return f->bounds.least_us < best_us * (1 - TND_SCHEDULE_NEAR);
 }
 
-/* Whether something was found that is clearly faster than the best one without overlaps. */
-static bool pays(const struct finding *f)
-{
-    return f->best.us < f->single.us * (1 - TND_RULE_LEAD);
-}
-
-/* So much a search may cost: what it may gain in some uses. */
-static double worth_us(const struct finding *f)
-{
-    return (tnd_sooner(f->best.us, f->single.us) - f->bounds.least_us) * TND_SCHEDULE_USES;
-}
-
-static int64_t within(double value, int64_t least, int64_t most)
-{
-    return value < (double)least ? least : value < (double)most ? (int64_t)value : most;
-}
-
-/* Whether it came to an end. */
-static bool search(struct finding *f)
-{
-    double before_us = tnd_sooner(f->best.us, f->single.us);
-    struct tnd_search search = {.bounds = &f->bounds,
-                                .run = &f->run,
-                                .n_left = within(worth_us(f) / TND_SCHEDULE_LOOK_US,
-                                                 TND_SCHEDULE_LOOKS, TND_SCHEDULE_MOST_LOOKS),
-                                .near = TND_SCHEDULE_NEAR,
-                                .us = before_us,
-                                .side = f->best.side,
-                                .order = f->best.order,
-                                .seen = f->seen,
-                                .seen_us = f->seen_us};
-    tnd_schedule_search(&search);
-    f->best.us = search.us < before_us ? search.us : f->best.us;
-    return search.n_left > 0;
-}
-
-/* From the best placement so far; where nothing has paid yet, only as long as the share of the time
- * that the bound leaves to be saved lets hope. */
+/* From the best placement so far. */
 static void improve(struct finding *f)
 {
     const struct placement *from = f->best.us <= f->single.us ? &f->best : &f->single;
     double from_us = from->us;
-    double hope =
-        (1 - f->bounds.least_us / from_us) * TND_SCHEDULE_HOPE_STEPS * f->problem->n_nodes;
+    double worth =
+        fmax((from_us - f->bounds.least_us) * TND_SCHEDULE_STEPS, TND_SCHEDULE_IDLE_STEPS);
     struct tnd_improving moves = {.bounds = &f->bounds,
                                   .run = &f->run,
                                   .moment = &f->moment,
-                                  .most_steps =
-                                      within(worth_us(f) / TND_SCHEDULE_STEP_US, 0, INT32_MAX),
-                                  .most_idle = within(hope, 0, TND_SCHEDULE_HOPE_MOST),
+                                  .most_steps = (int64_t)fmin(worth, INT32_MAX),
+                                  .has_gained = from_us < f->single.us,
                                   .us = from_us,
                                   .best_side = f->best.side,
                                   .best_order = f->best.order,
                                   .side = f->base.side,
                                   .order = f->base.order,
+                                  .place = f->order,
                                   .marks = f->marks,
                                   .there = f->there,
                                   .set_at = f->set_at};
-    if (pays(f)) {
-        moves.most_idle = TND_SCHEDULE_IDLE_STEPS;
-    }
     copy(f, &f->base, from);
     if (from != &f->best) {
         copy(f, &f->best, from);
@@ -375,20 +333,15 @@ static void improve(struct finding *f)
     f->best.us = moves.us;
 }
 
-/* By rank; where that pays, and nothing searches later, by ranks that are a bit different too. */
 static void try_lists(struct finding *f, bool may_split)
 {
     const struct tnd_schedule_problem *problem = f->problem;
-    bool repeats = true;
     tnd_schedule_by_chain(problem, f->order, f->keys, f->listing.by_rank);
     try_list(f, may_split, false);
-    for (uint32_t variant = 0; repeats && variant <= TND_SCHEDULE_REPEATS; variant++) {
-        tnd_schedule_rank(problem, variant, f->listing.begin_us, f->keys, f->listing.by_rank);
-        try_list(f, may_split, false);
-        if (problem->slowdown != NULL && variant == 0) {
-            try_list(f, may_split, true);
-        }
-        repeats = is_open(f) && pays(f) && problem->n_nodes > TND_SCHEDULE_SMALL;
+    tnd_schedule_rank(problem, f->listing.begin_us, f->keys, f->listing.by_rank);
+    try_list(f, may_split, false);
+    if (problem->slowdown != NULL) {
+        try_list(f, may_split, true);
     }
 }
 
@@ -403,11 +356,7 @@ static void look(struct finding *f, bool may_split)
     if (may_split) {
         try_split_of_single(f);
     }
-    bool is_searched = false;
-    if (is_open(f) && f->problem->n_nodes <= TND_SCHEDULE_SMALL) {
-        is_searched = search(f);
-    }
-    if (is_open(f) && !is_searched) {
+    if (is_open(f)) {
         improve(f);
     }
 }
@@ -543,15 +492,12 @@ static enum tandem_status reserve(struct finding *f, struct tnd_schedule *out,
     int64_t n_cells = n * problem->n_sides;
     int64_t n_jobs = tnd_schedule_most_jobs(problem);
     size_t bytes = 0;
-    int64_t n_seen = n <= TND_SCHEDULE_SMALL ? TND_SCHEDULE_SEEN : 0;
     int64_t n_lanes = tnd_schedule_lanes(problem->n_sides);
-    size_t spans, jobs, at, there, seen, seen_us, shares, parts, keys, floats, orders, sides;
+    size_t spans, jobs, at, there, shares, parts, keys, floats, orders, sides;
     if (!place(n_jobs, sizeof(f->run.spans[0]), &bytes, &spans) ||
         !place(n_jobs, sizeof(f->run.jobs[0]), &bytes, &jobs) ||
         !place(n_cells, sizeof(int32_t), &bytes, &at) ||
         !place(2 * n_cells + n * (2 + n_lanes), sizeof(double), &bytes, &there) ||
-        !place(n_seen, sizeof(uint32_t), &bytes, &seen) ||
-        !place(n_seen * (2 * n_cells + n_lanes), sizeof(float), &bytes, &seen_us) ||
         !place(problem->n_splits, sizeof(f->shares[0]), &bytes, &shares) ||
         !place(problem->split_of != NULL ? n_cells : 0, sizeof(out->parts[0]), &bytes, &parts) ||
         !place(n, sizeof(uint64_t), &bytes, &keys) ||
@@ -574,8 +520,6 @@ static enum tandem_status reserve(struct finding *f, struct tnd_schedule *out,
     f->moment.there = (double *)(void *)(base + there);
     f->there = f->moment.there + n_cells;
     f->marks = f->there + n_cells;
-    f->seen = (uint32_t *)(void *)(base + seen);
-    f->seen_us = (float *)(void *)(base + seen_us);
     f->shares = (struct tnd_shares *)(void *)(base + shares);
     out->parts = (struct tnd_schedule_part *)(void *)(base + parts);
     f->keys = (uint64_t *)(void *)(base + keys);
@@ -586,7 +530,6 @@ static enum tandem_status reserve(struct finding *f, struct tnd_schedule *out,
     f->bounds.tail_us = f->bounds.us + n_cells + n;
     f->bounds.fetch_us = f->bounds.tail_us + n_cells + n;
     f->bounds.bring_us = f->bounds.fetch_us + n_cells;
-    f->bounds.work_us = f->bounds.bring_us + n_cells;
     f->graph_order = (int32_t *)(void *)(base + orders);
     f->set_at = f->graph_order + 7 * n;
     f->listing.by_rank = f->graph_order + n;

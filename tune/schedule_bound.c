@@ -69,12 +69,11 @@ static double work(const struct tnd_bounds *b, int node)
     return tnd_sooner(least, parts) / b->problem->n_sides;
 }
 
-static double add_work(struct tnd_bounds *b)
+static double add_work(const struct tnd_bounds *b)
 {
     double sum = 0;
     for (int i = 0; i < b->problem->n_nodes; i++) {
-        b->work_us[i] = (float)work(b, i);
-        sum += (double)b->work_us[i];
+        sum += work(b, i);
     }
     return sum;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Between the files of the scheduler: the virtual clock (schedule_run.c) and its short form
- * (schedule_quick.c), list scheduling (schedule_list.c), bounds (schedule_bound.c), the search of
- * small graphs (schedule_search.c), moves in others (schedule_moves.c), shares of splits
- * (schedule_shares.c), the choice (schedule.c). */
+ * (schedule_quick.c), list scheduling (schedule_list.c), bounds (schedule_bound.c), moves from
+ * there (schedule_moves.c), shares of splits (schedule_shares.c), the choice (schedule.c). */
 #ifndef TND_SCHEDULE_INTERNAL_H
 #define TND_SCHEDULE_INTERNAL_H
 
@@ -27,13 +26,12 @@ struct tnd_readers {
 struct tnd_moment {
     const struct tnd_schedule_problem *problem;
     const struct tnd_shares *shares;
-    const struct tnd_readers *readers; /* NULL: where later nodes run is not known yet */
-    bool fetches;                      /* then: the next node's result is fetched behind it */
-    double now_us;                     /* the host is free */
-    bool slept;                        /* workers, while the host waited for a device */
+    const struct tnd_readers *readers;
+    double now_us; /* the host is free */
+    bool slept;    /* workers, while the host waited for a device */
     double lanes[TND_SCHEDULE_LANES];
     double *there; /* [node * n_sides + memory]: when its result is there; negative: never */
-    uint8_t *side; /* of all nodes, or of those that were handed out */
+    uint8_t *side; /* of all nodes */
 };
 
 /* What a span is while it runs. */
@@ -103,7 +101,6 @@ struct tnd_bounds {
     float *us;                  /* [node * n_options]; INFINITY: it cannot */
     float *tail_us;             /* the same, to the end of all */
     float *fetch_us, *bring_us; /* [node * n_sides]: its result to the host, and from there */
-    float *work_us;             /* of a node: what it adds to the mean of the sides at least */
     double least_us;
 };
 void tnd_schedule_bound(struct tnd_bounds *bounds);
@@ -123,35 +120,22 @@ static inline float tnd_schedule_bring_us(const struct tnd_bounds *bounds, int n
     return from == to ? 0 : bounds->fetch_us[at + from] + bounds->bring_us[at + to];
 }
 
-/* A search of all schedules, for graphs of at most TND_SCHEDULE_SMALL nodes. */
-struct tnd_search {
-    const struct tnd_bounds *bounds;
-    struct tnd_schedule_run *run; /* for times with slow-downs */
-    int64_t n_left;               /* prefixes to be looked at */
-    double near;                  /* what would gain less is not looked for; a share */
-    double us;                    /* of the best placement, which is replaced by better ones */
-    uint8_t *side;
-    int32_t *order;
-    uint32_t *seen; /* TND_SCHEDULE_SEEN sets of nodes, and what they led to */
-    float *seen_us; /* 2 * n_nodes * n_sides + lanes for each */
-};
-void tnd_schedule_search(struct tnd_search *search);
-
 struct tnd_improving {
     const struct tnd_bounds *bounds;
     struct tnd_schedule_run *run;
     struct tnd_moment *moment;
     int64_t n_steps, most_steps; /* nodes that were handed out */
-    int64_t most_idle;           /* since the last gain */
     uint64_t chance;
+    bool has_gained;    /* the placement at first, over those without overlaps */
     double us;          /* of the best placement, which is replaced by better ones */
+    double base_us;     /* of the best one since moves began, or began anew */
     uint8_t *best_side; /* at first the one that moves are made from */
     int32_t *best_order;
-    uint8_t *side; /* of the one that moves are made from */
-    int32_t *order;
-    double *marks;   /* n_nodes * (2 + lanes) */
-    double *there;   /* as in a moment */
-    int32_t *set_at; /* place in the order from which on it is there */
+    uint8_t *side;          /* of the one that moves are made from */
+    int32_t *order, *place; /* and where each node is in it */
+    double *marks;          /* n_nodes * (2 + lanes) */
+    double *there;          /* as in a moment */
+    int32_t *set_at;        /* place in the order from which on it is there */
 };
 void tnd_schedule_move(struct tnd_improving *moves);
 
@@ -205,10 +189,9 @@ struct tnd_listing {
     uint8_t *side;            /* out */
 };
 
-/** Orders nodes by their rank upward; above 0, `variant` changes their times a bit, so that ties
- *  and near ties fall another way. `rank`, `keys`: n_nodes numbers of scratch memory. */
-void tnd_schedule_rank(const struct tnd_schedule_problem *problem, uint32_t variant, float *rank,
-                       uint64_t *keys, int32_t *out_by_rank);
+/** Orders nodes by their rank upward. `rank`, `keys`: n_nodes numbers of scratch memory. */
+void tnd_schedule_rank(const struct tnd_schedule_problem *problem, float *rank, uint64_t *keys,
+                       int32_t *out_by_rank);
 /** Orders nodes by the first result of the graph that they lead to: one chain after another. */
 void tnd_schedule_by_chain(const struct tnd_schedule_problem *problem, int32_t *chain,
                            uint64_t *keys, int32_t *out_order);

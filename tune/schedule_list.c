@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/tnd_assert.h"
-#include "tune/policy.h"
 #include "tune/schedule_internal.h"
 
 enum { HOST = 0, GAPS = 8 };
@@ -43,15 +42,6 @@ static int compare_keys(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* 1, or a number around it that a node has in a variant. */
-static double drawn(int node, uint32_t variant)
-{
-    uint64_t bits = ((uint64_t)variant << 32 | (uint32_t)node) * UINT64_C(0x9E3779B97F4A7C15);
-    bits = (bits ^ bits >> 29) * UINT64_C(0xBF58476D1CE4E5B9); /* splitmix64, Steele et al. 2014 */
-    double share = (double)(bits >> 40) / (double)(1 << 24);
-    return variant > 0 ? 1 + TND_SCHEDULE_VARIES * (2 * share - 1) : 1;
-}
-
 void tnd_schedule_by_chain(const struct tnd_schedule_problem *problem, int32_t *chain,
                            uint64_t *keys, int32_t *out_order)
 {
@@ -73,15 +63,15 @@ void tnd_schedule_by_chain(const struct tnd_schedule_problem *problem, int32_t *
     }
 }
 
-void tnd_schedule_rank(const struct tnd_schedule_problem *problem, uint32_t variant, float *rank,
-                       uint64_t *keys, int32_t *out_by_rank)
+void tnd_schedule_rank(const struct tnd_schedule_problem *problem, float *rank, uint64_t *keys,
+                       int32_t *out_by_rank)
 {
     memset(rank, 0, (size_t)problem->n_nodes * sizeof(rank[0]));
     for (int i = problem->n_nodes - 1; i >= 0; i--) {
         if (rank[i] > 0) { /* somebody reads it */
             rank[i] += (float)mean_move_us(problem, i);
         }
-        rank[i] += (float)(mean_us(problem, i) * drawn(i, variant));
+        rank[i] += (float)mean_us(problem, i);
         for (int32_t e = problem->first_edge[i]; e < problem->first_edge[i + 1]; e++) {
             int32_t from = problem->edges[e].from;
             TND_ASSERT(from >= 0 && from < i);

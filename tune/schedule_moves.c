@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Graphs that are too large for schedule_search.c are improved by moves: one node to another side
- * and another place in the order, drawn by chance but the same each time; what is not slower
- * stays. A move is given up as soon as what it has handed out cannot be in time, and what is
- * handed out before it is not priced again. Ends near the bound, when nothing was gained for long,
- * or when more would cost more than it can save. */
+ * A placement is improved by moves: a node goes to another side and another place in the order, or
+ * to another side with nodes that it reads; drawn by chance but the same each time. What is not
+ * slower stays. A move is given up as soon as what it has handed out cannot be in time, and what is
+ * handed out before it is not priced again. Where moves gain nothing more, they begin anew from the
+ * best placement with some sides drawn by chance. Ends near the bound, when nothing better was
+ * found for long, or when more would cost more than it can save. */
 #include <math.h>
 #include <string.h>
 
 #include "tune/policy.h"
 #include "tune/schedule_internal.h"
 
-enum { HOST = 0, NONE = -1 };
+enum { HOST = 0, NONE = -1, NEVER = INT32_MAX, MOST_GROUP = TND_SCHEDULE_REACH };
 
 /* As of the moment before a place in the order. */
 struct mark {
@@ -40,7 +41,7 @@ static void note_cells(struct tnd_improving *m, int node, int place)
     int n_sides = m->bounds->problem->n_sides;
     for (int side = 0; side < n_sides; side++) {
         int cell = node * n_sides + side;
-        if (m->set_at[cell] == NONE && m->moment->there[cell] >= 0) {
+        if (m->set_at[cell] == NEVER && m->moment->there[cell] >= 0) {
             m->set_at[cell] = place;
             m->there[cell] = m->moment->there[cell];
         }
@@ -57,8 +58,7 @@ static void go_back_to(struct tnd_improving *m, int place)
         m->moment->lanes[lane] = mark->lanes[lane];
     }
     for (int i = 0; i < problem->n_nodes * problem->n_sides; i++) {
-        bool was_there = m->set_at[i] != NONE && m->set_at[i] < place;
-        m->moment->there[i] = was_there ? m->there[i] : -1;
+        m->moment->there[i] = m->set_at[i] < place ? m->there[i] : -1;
     }
 }
 
@@ -73,7 +73,7 @@ static void mark_from(struct tnd_improving *m, int first)
         go_back_to(m, first);
     }
     for (int i = 0; i < problem->n_nodes * problem->n_sides; i++) {
-        m->set_at[i] = first > 0 && m->set_at[i] < first ? m->set_at[i] : NONE;
+        m->set_at[i] = first > 0 && m->set_at[i] < first ? m->set_at[i] : NEVER;
     }
     for (int place = first; place < problem->n_nodes; place++) {
         int32_t node = m->order[place];
@@ -97,25 +97,32 @@ static bool waits_for(const struct tnd_schedule_problem *problem, int32_t node, 
 }
 
 /* Where a node's operands are fetched changes with its memory: the place of the first of them. */
-static int first_changed(const struct tnd_improving *m, int32_t node, int place)
+static int first_changed(const struct tnd_improving *m, int32_t node)
 {
     const struct tnd_schedule_problem *problem = m->bounds->problem;
-    int first = place;
-    int n_left = 0;
+    int first = m->place[node];
     for (int32_t e = problem->first_edge[node]; e < problem->first_edge[node + 1]; e++) {
-        n_left += m->side[problem->edges[e].from] != HOST;
-    }
-    for (int at = place - 1; at >= 0 && n_left > 0; at--) {
-        if (m->side[m->order[at]] != HOST && waits_for(problem, node, m->order[at])) {
-            first = at;
-            n_left--;
-        }
+        int32_t from = problem->edges[e].from;
+        first = m->side[from] != HOST && m->place[from] < first ? m->place[from] : first;
     }
     return first;
 }
 
-/* INFINITY when it is slower than the placement is now. */
-static double price_from(struct tnd_improving *m, int place)
+/* What all takes that was handed out; with slow-downs only where it may be below a limit. */
+static double end_within(struct tnd_improving *m, double limit_us)
+{
+    double us = tnd_schedule_end(m->moment);
+    if (m->bounds->problem->slowdown != NULL && us <= limit_us) {
+        m->run->side = m->side;
+        m->run->order = m->order;
+        us = tnd_schedule_run(m->run);
+        m->n_steps += TND_SCHEDULE_RUN_STEPS * m->bounds->problem->n_nodes;
+    }
+    return us;
+}
+
+/* INFINITY when it is above a limit. */
+static double price_from(struct tnd_improving *m, int place, double limit_us)
 {
     const struct tnd_bounds *b = m->bounds;
     const struct tnd_schedule_problem *problem = b->problem;
@@ -128,20 +135,12 @@ static double price_from(struct tnd_improving *m, int place)
         m->n_steps++;
         double end_us =
             m->moment->there[node * problem->n_sides + tnd_schedule_option_memory(b, option)];
-        const float *us = &b->us[node * b->n_options];
-        const float *tail_us = &b->tail_us[node * b->n_options];
-        if (end_us + (double)(tail_us[option] - us[option]) > m->us * (1 + TND_SCHEDULE_SLACK)) {
+        int cell = node * b->n_options + option;
+        if (end_us + (double)(b->tail_us[cell] - b->us[cell]) > limit_us) {
             return INFINITY;
         }
     }
-    double us = tnd_schedule_end(m->moment);
-    if (problem->slowdown != NULL && us <= m->us * (1 + TND_SCHEDULE_SLACK)) {
-        m->run->side = m->side;
-        m->run->order = m->order;
-        us = tnd_schedule_run(m->run);
-        m->n_steps += TND_SCHEDULE_RUN_STEPS * problem->n_nodes;
-    }
-    return us;
+    return end_within(m, limit_us);
 }
 
 static uint32_t draw(struct tnd_improving *m, int below)
@@ -186,35 +185,92 @@ static void move(struct tnd_improving *m, int from, int to)
     int32_t node = m->order[from];
     for (int i = from; i != to; i += to > from ? 1 : -1) {
         m->order[i] = m->order[i + (to > from ? 1 : -1)];
+        m->place[m->order[i]] = i;
     }
     m->order[to] = node;
+    m->place[node] = to;
 }
 
-/* Whether it is faster now. */
+static bool is_in(const int32_t *nodes, int n, int32_t node)
+{
+    int i = 0;
+    while (i < n && nodes[i] != node) {
+        i++;
+    }
+    return i < n;
+}
+
+/* A node and some of those that it reads, those that they read, and so on. */
+static int draw_group(struct tnd_improving *m, int32_t node, int32_t *out)
+{
+    const struct tnd_schedule_problem *problem = m->bounds->problem;
+    int most = 2 + (int)draw(m, MOST_GROUP - 1);
+    int n = 1;
+    out[0] = node;
+    for (int i = 0; i < n; i++) {
+        int32_t end = problem->first_edge[out[i] + 1];
+        for (int32_t e = problem->first_edge[out[i]]; e < end && n < most; e++) {
+            if (!problem->edges[e].is_ordered && !is_in(out, n, problem->edges[e].from)) {
+                out[n++] = problem->edges[e].from;
+            }
+        }
+    }
+    return n;
+}
+
+static uint8_t side_of(const struct tnd_improving *m, int option)
+{
+    return option == m->bounds->problem->n_sides ? TND_SCHEDULE_SPLIT : (uint8_t)option;
+}
+
+/* Puts nodes on the side that an option stands for, where they can be there. Returns the first
+ * place where the order has changed by that, or `first`. */
+static int put(struct tnd_improving *m, const int32_t *nodes, int n, int option, int first)
+{
+    const struct tnd_bounds *b = m->bounds;
+    uint8_t side = side_of(m, option);
+    for (int i = 0; i < n; i++) {
+        if (m->side[nodes[i]] != side && b->us[nodes[i] * b->n_options + option] < INFINITY) {
+            int changed = first_changed(m, nodes[i]);
+            first = changed < first ? changed : first;
+            m->side[nodes[i]] = side;
+        }
+    }
+    return first;
+}
+
+/* Whether it is faster now than since moves began. */
 static bool try_move(struct tnd_improving *m)
 {
     const struct tnd_bounds *b = m->bounds;
+    int32_t nodes[MOST_GROUP];
+    uint8_t before[MOST_GROUP];
     int at = (int)draw(m, b->problem->n_nodes);
-    int32_t node = m->order[at];
-    int to = draw_place(m, at);
-    int option = draw_option(m, node);
-    uint8_t before = m->side[node];
-    uint8_t side = option == b->problem->n_sides ? TND_SCHEDULE_SPLIT : (uint8_t)option;
+    int option = draw_option(m, m->order[at]);
+    bool is_alone = draw(m, 2) == 0;
+    int to = is_alone ? draw_place(m, at) : at;
+    int n = is_alone ? 1 : draw_group(m, m->order[at], nodes);
+    nodes[0] = m->order[at];
+    for (int i = 0; i < n; i++) {
+        before[i] = m->side[nodes[i]];
+    }
     m->n_steps++;
-    if (to == at && side == before) {
-        return false;
-    }
     move(m, at, to);
-    m->side[node] = side;
-    int first = at < to ? at : to;
-    first = side != before ? first_changed(m, node, first) : first;
-    double us = price_from(m, first);
-    if (us > m->us * (1 + TND_SCHEDULE_SLACK)) {
-        move(m, to, at);
-        m->side[node] = before;
+    int first = put(m, nodes, n, option, to == at ? b->problem->n_nodes : at < to ? at : to);
+    if (first == b->problem->n_nodes) {
         return false;
     }
-    bool is_faster = us < m->us * (1 - 1e-9);
+    double limit_us = m->base_us * (1 + TND_SCHEDULE_SLACK);
+    double us = price_from(m, first, limit_us);
+    if (us > limit_us) {
+        move(m, to, at);
+        for (int i = 0; i < n; i++) {
+            m->side[nodes[i]] = before[i];
+        }
+        return false;
+    }
+    bool is_faster = us < m->base_us * (1 - 1e-9);
+    m->base_us = tnd_sooner(us, m->base_us);
     if (us <= m->us) {
         m->us = us;
         memcpy(m->best_side, m->side, (size_t)b->problem->n_nodes);
@@ -225,15 +281,54 @@ static bool try_move(struct tnd_improving *m)
     return is_faster;
 }
 
+/* From the best placement with some nodes in a row elsewhere, or with all of them, in the order of
+ * the graph then: each on a side drawn for it, or all on one. */
+static void begin_anew(struct tnd_improving *m)
+{
+    int n_nodes = m->bounds->problem->n_nodes;
+    int n = 1 + (int)draw(m, 2 * n_nodes);
+    int first = n < n_nodes ? (int)draw(m, n_nodes - n + 1) : 0;
+    int one = draw(m, 2) == 0 ? (int)draw(m, m->bounds->problem->n_sides) : NONE;
+    memcpy(m->side, m->best_side, (size_t)n_nodes);
+    for (int i = 0; i < n_nodes; i++) {
+        m->order[i] = n < n_nodes ? m->best_order[i] : i;
+        m->place[m->order[i]] = i;
+    }
+    for (int i = first; i < n_nodes && i < first + n; i++) {
+        int option = one == NONE ? draw_option(m, m->order[i]) : one;
+        (void)put(m, &m->order[i], 1, option, 0);
+    }
+    mark_from(m, 0);
+    m->n_steps += n_nodes;
+    m->base_us = end_within(m, INFINITY);
+}
+
 void tnd_schedule_move(struct tnd_improving *m)
 {
-    int64_t gained_at = 0;
+    const int64_t n_nodes = m->bounds->problem->n_nodes;
+    int64_t gained_at = 0; /* since moves began, or began anew */
+    int64_t found_at = 0;
+    int64_t most_idle = m->has_gained ? TND_SCHEDULE_IDLE_STEPS : TND_SCHEDULE_HOPE_STEPS;
     uint8_t *side = m->moment->side;
     m->moment->side = m->side;
+    m->base_us = m->us;
+    for (int i = 0; i < n_nodes; i++) {
+        m->place[m->order[i]] = i;
+    }
     mark_from(m, 0);
     while (m->bounds->least_us < m->us * (1 - TND_SCHEDULE_NEAR) && m->n_steps < m->most_steps &&
-           m->n_steps - gained_at < m->most_idle) {
+           m->n_steps - found_at < most_idle) {
+        double before_us = m->us;
         gained_at = try_move(m) ? m->n_steps : gained_at;
+        if (m->us < before_us * (1 - 1e-9)) {
+            found_at = m->n_steps;
+            most_idle = TND_SCHEDULE_IDLE_STEPS;
+        }
+        if (m->n_steps - gained_at > TND_SCHEDULE_VALLEY_STEPS * n_nodes * n_nodes) {
+            begin_anew(m);
+            gained_at = m->n_steps;
+            most_idle = TND_SCHEDULE_IDLE_STEPS;
+        }
     }
     m->moment->side = side;
 }

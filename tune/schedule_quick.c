@@ -2,19 +2,11 @@
  * The virtual clock of schedule_run.c where no lane slows another one down: begin and end of a job
  * are known when it is handed out, so a placement is priced node by node, without events. With
  * slow-downs the price is a lower bound. */
-#include <math.h>
 #include <string.h>
 
 #include "tune/schedule_internal.h"
 
 enum { HOST = 0 };
-
-/* A search has decided that no other memory gets the result: INFINITY. */
-static double fetched_at(const struct tnd_moment *m, int32_t from)
-{
-    double there = m->there[from * m->problem->n_sides];
-    return there >= 0 ? there : INFINITY;
-}
 
 static void fetch(struct tnd_moment *m, int32_t from)
 {
@@ -45,7 +37,7 @@ static double bring_operands(struct tnd_moment *m, int32_t node, int side)
         const struct tnd_schedule_edge *edge = &problem->edges[e];
         double *there = &m->there[edge->from * problem->n_sides];
         if (!edge->is_ordered && there[memory] < 0) {
-            double here_us = fetched_at(m, edge->from);
+            double here_us = there[HOST];
             ready_us = tnd_later(ready_us, here_us);
             if (memory != HOST) {
                 wait_until(m, here_us);
@@ -146,8 +138,7 @@ void tnd_schedule_step(struct tnd_moment *m, int32_t node, int side)
     }
     m->there[node * problem->n_sides + tnd_schedule_memory(problem, side)] =
         side == HOST ? m->now_us : ready_us;
-    if (m->readers != NULL ? tnd_schedule_is_fetched(problem, m->readers, m->shares, m->side, node)
-                           : m->fetches) {
+    if (tnd_schedule_is_fetched(problem, m->readers, m->shares, m->side, node)) {
         fetch(m, node);
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * How the rows of a split node are divided: all sides end at the same time, by the curves of their
  * times; then shares move by steps as long as that helps, since curves have stairs. */
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 
@@ -146,7 +147,7 @@ static void divide_among(const struct tnd_schedule_problem *problem,
     int64_t rows[TND_SCHEDULE_SIDES] = {split->rows};
     double high = price(problem, split, rows);
     double low = 0;
-    for (int i = 0; i < TND_SCHEDULE_HALVINGS; i++) {
+    while (high - low > high * (double)FLT_EPSILON + (double)FLT_MIN) { /* times are floats */
         double middle = (low + high) / 2;
         if (divide_by(problem, split, devices, middle, rows)) {
             high = middle;

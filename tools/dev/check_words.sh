@@ -32,7 +32,12 @@ tr '\n' ' ' <tune/policy.h | sed 's/ \* / /g; s/#define/\n#define/g' | sed -n '/
     grep -oE '/\*[^/]*Unit: [^/]*\*/|/\* [A-Z][^-].*\*/' | while IFS= read -r comment; do
     [[ $comment == *Unit:*Why:*Test:* ]] || complain "tune/policy.h: lacks Unit, Why or Test: ${comment:0:60}"
     name=$(sed -n 's/.*Test: \([a-zA-Z_0-9]*\)\..*/\1/p' <<<"$comment")
-    [ "$name" = none ] || grep -rqE "\b$name\b|\"${name//_/ }\"" tests/*.c || complain "tune/policy.h: there is no test '$name'"
+    [[ $name == none || $name == sensitivity ]] || grep -rqE "\b$name\b|\"${name//_/ }\"" tests/*.c || complain "tune/policy.h: there is no test '$name'"
+done
+# "Test: sensitivity": a row of docs/planning.md says what half and double of the number change.
+awk '/^\/\*/ { text = "" } /^(\/\*| \*)/ { text = text " " $0 }
+     /^#define TND_/ && text ~ /Test:[ *]*sensitivity/ { print substr($2, 5) }' tune/policy.h | while IFS= read -r name; do
+    grep -q "^| .*\`$name\`" docs/planning.md || complain "docs/planning.md has no row about $name of tune/policy.h"
 done
 
 # No text of the product names a kind of backend outside its folder. What reads and writes the files

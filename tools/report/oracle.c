@@ -140,7 +140,7 @@ static enum tandem_status find_best(const struct trial *trial, double cell_s,
     double budget_s =
         TND_ORACLE_FIRST_SHARE * cell_s / (TND_ORACLE_FIRST_ROUNDS * trial->n_candidates);
     for (int round = 0; round < TND_ORACLE_FIRST_ROUNDS; round++) {
-        bool is_long = fastest_us > TND_ORACLE_LONG_US;
+        bool is_long = fastest_us > 1e6 * TND_MEASURE_BUDGET_S;
         for (int i = 0; i < trial->n_candidates; i++) {
             if (round > 0 && times[i][0] > TND_ORACLE_HOPELESS * fastest_us) {
                 times[i][round] = times[i][0];
@@ -186,7 +186,7 @@ static enum tandem_status fight(const struct trial *trial, int best, int rounds,
         for (int turn = 0; turn < 3; turn++) {
             int i = (turn + round) % 3;
             double *us = &duel->times[i][duel->rounds];
-            bool is_long = duel->rounds > 0 && us[-1] > TND_ORACLE_LONG_US;
+            bool is_long = duel->rounds > 0 && us[-1] > 1e6 * TND_MEASURE_BUDGET_S;
             TND_TRY(time_candidate(trial, candidates[i], trial->m, budget_s, is_long, us, error));
         }
         duel->rounds++;
@@ -221,7 +221,7 @@ static enum tandem_status compare(const struct trial *trial, int best, double be
     enum { LEAST = 3 };
     struct duel duel = {0};
     int rounds = trial->options->rounds > 0 ? trial->options->rounds : TND_MEASURE_REPEATS;
-    bool is_long = best_us > TND_ORACLE_LONG_US;
+    bool is_long = best_us > 1e6 * TND_MEASURE_BUDGET_S;
     rounds = is_long && rounds > LEAST ? LEAST : rounds;
     TND_TRY(fight(trial, best, rounds, cell_s, &duel, error));
     judge_rounds(&duel, cell);
@@ -332,7 +332,7 @@ static double least_s(const struct tnd_oracle_options *options, const struct tnd
                                        : (double)problem->n * (double)problem->k *
                                              (double)problem->m / TND_SLOWEST_MADDS * 1e6;
     double runs = 3.0 * tnd_profile_count(options->measure.registry) + 2.0 * TND_MEASURE_REPEATS;
-    runs = us > TND_ORACLE_LONG_US ? runs / 2 : runs;
+    runs = us > 1e6 * TND_MEASURE_BUDGET_S ? runs / 2 : runs;
     double cell_s = options->cell_s > 0 ? options->cell_s : 2.0;
     double needed_s = 1e-6 * us * runs;
     return needed_s > cell_s ? needed_s : cell_s;

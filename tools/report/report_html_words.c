@@ -37,7 +37,7 @@ static void add_threads(struct tnd_text *out, const struct tnd_analyses *analyse
         tnd_text_add(out, ", ");
         tnd_report_number(out, us[0] / us[at]);
         tnd_text_printf(out, " times as fast as %d", counts[0]);
-        if (us[0] / us[at] * counts[0] > TND_REPORT_ABOVE_IDEAL * counts[at]) {
+        if (us[0] / us[at] * counts[0] > (1 + TND_RULE_LEAD) * counts[at]) {
             tnd_text_add(out, " (more than the threads explain: noise or caches)");
         }
     }

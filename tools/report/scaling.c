@@ -79,7 +79,7 @@ double tnd_scaling_gain(const struct tnd_stage_scaling *line, bool efficiency, d
 bool tnd_scaling_is_above_ideal(const struct tnd_stage_scaling *line)
 {
     for (int i = 1; i < line->n; i++) {
-        if (tnd_scaling_gain(line, true, line->counts[i], line->us[i]) > TND_REPORT_ABOVE_IDEAL) {
+        if (tnd_scaling_gain(line, true, line->counts[i], line->us[i]) > 1 + TND_RULE_LEAD) {
             return true;
         }
     }

@@ -33,7 +33,7 @@ bool tnd_scaling_time(const struct tnd_analysis *a, const struct tnd_stage_scali
  * threads. */
 double tnd_scaling_gain(const struct tnd_stage_scaling *line, bool efficiency, double threads,
                         double us);
-/** Whether some count gains more than its threads explain (TND_REPORT_ABOVE_IDEAL). */
+/** Whether some count gains more than threads alone can (by more than TND_RULE_LEAD). */
 bool tnd_scaling_is_above_ideal(const struct tnd_stage_scaling *line);
 
 /** Indices of the M whose shares are shown: first, middle, last. Returns how many. */
