@@ -37,8 +37,8 @@ void tnd_quota_ignore_others(struct tnd_quota *quota);
 int64_t tnd_quota_busy(const char *path, const struct tnd_topology *topology, int *out_cpus);
 /** Looks if it is time to. Costs a reading of the clock else. Any thread. */
 void tnd_quota_look(struct tnd_quota *quota, const struct tnd_log *log);
-/** The most threads that plans shall have; 0: no limit but the caller's. `is_long`: for nodes that
- *  do not care for other programs (tnd_rule_is_long). */
+/** Most threads that a plan may have; 0: only the caller limits them. `is_long`: a graph of long
+ * products, which may use CPUs that other programs keep busy (tnd_rule_is_long). Any thread. */
 int tnd_quota_limit(const struct tnd_quota *quota, bool is_long);
 
 #endif

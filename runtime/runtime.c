@@ -429,7 +429,8 @@ int tandem_runtime_threads(const tandem_runtime *runtime)
 
 int tnd_runtime_graph_threads(const tandem_runtime *runtime, const tandem_graph *graph)
 {
-    return threads_now(runtime, tnd_rule_is_long(graph));
+    const int beside_others = threads_now(runtime, false), most = threads_now(runtime, true);
+    return beside_others < most && tnd_rule_is_long(graph) ? most : beside_others;
 }
 
 void tnd_runtime_set_quota_files(tandem_runtime *runtime, const char *root, const char *self,

@@ -26,7 +26,7 @@ struct tnd_runtime_parts {
 typedef void (*tnd_watch_probe_fn)(double *out_caller, double *out_team);
 
 void tnd_runtime_parts(tandem_runtime *runtime, struct tnd_runtime_parts *out);
-/** The most threads that a plan of the graph has now, beside what other programs do. */
+/** Most threads that a plan of the graph may have now, given what other programs use. */
 int tnd_runtime_graph_threads(const tandem_runtime *runtime, const tandem_graph *graph);
 /** For tests: another probe, NULL: the real one. No run may be in progress. */
 void tnd_runtime_set_probe(tandem_runtime *runtime, tnd_watch_probe_fn probe);
