@@ -23,22 +23,22 @@ enum { MOST = 1024, PATH_BYTES = 512 };
 static struct mapping {
     _Atomic uintptr_t begin; /* 0: free */
     _Atomic uintptr_t end;
-    _Atomic uintptr_t damage; /* zeros replaced what follows, up to `end`; `end`: nothing */
+    _Atomic uintptr_t damage; /* from here to `end` zeros replaced the contents; `end`: no damage */
     dev_t device;
     ino_t file;
     int64_t changed_ns, facts_changed_ns;
-    const struct tnd_spans *present; /* NULL: all of the file */
-    char path[PATH_BYTES];           /* cut */
+    const struct tnd_spans *present; /* NULL: the whole file */
+    char path[PATH_BYTES];           /* truncated */
 } mappings[MOST];
 
 static struct tnd_fork_lock lock = TND_FORK_LOCK_INIT; /* guards adding and the handler's change */
-static atomic_int n_used;                              /* places beyond this one were never taken */
-static atomic_uint n_faults;                           /* in mapped files, ever */
-static atomic_int n_partial;                           /* mappings of which a part is there */
-static char last_damaged[PATH_BYTES];                  /* its name; under `lock` */
-static atomic_bool is_guarded;                         /* our handler is there */
-static struct sigaction before; /* handler before ours; written before ours serves */
-static uintptr_t page_bytes;    /* as `before` */
+static atomic_int n_used;                              /* slots from here on were never used */
+static atomic_uint n_faults;                           /* faults in mapped files since the start */
+static atomic_int n_partial;                           /* incomplete copies (`present` is set) */
+static char last_damaged[PATH_BYTES]; /* path of the last damaged file; under `lock` */
+static atomic_bool is_guarded;        /* our handler is installed */
+static struct sigaction before;       /* handler before ours; written before ours is installed */
+static uintptr_t page_bytes;          /* written at the same time */
 
 int64_t tnd_mapped_changed_ns(const struct stat *info)
 {
@@ -138,11 +138,11 @@ bool tnd_mapped_find(const void *data, size_t bytes, struct tnd_mapped_file *out
 
 /* ---- the handler ---- */
 
-/* Does what would have happened without our handler. After the default action is restored, the
- * instruction faults again, or the signal that somebody sent is delivered. */
+/* Does what would happen without our handler. After the default action is restored, the instruction
+ * faults again, or the signal that somebody sent is delivered. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
-    bool is_sent = info->si_code <= 0; /* sent by kill or the like, not by a fault */
+    bool is_sent = info->si_code <= 0; /* sent by kill or similar, not by a fault */
     if ((before.sa_flags & SA_SIGINFO) != 0) {
         before.sa_sigaction(number, info, context);
     } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {

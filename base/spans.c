@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Sets of bytes of a file. */
+ * Sets of byte ranges of a file. */
 #include "base/spans.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ void tnd_spans_tidy(struct tnd_spans *spans)
     }
     qsort(spans->list, n, sizeof(spans->list[0]), compare);
     spans->n = 0;
-    for (size_t i = 0; i < n; i++) { /* (never more than have been read) */
+    for (size_t i = 0; i < n; i++) { /* in place: adds at most as many as were read */
         tnd_spans_add(spans, spans->list[i].begin, spans->list[i].end);
     }
 }

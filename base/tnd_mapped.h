@@ -18,10 +18,10 @@ void tnd_mapped_add(const void *data, size_t bytes, const char *path, const stru
 int64_t tnd_mapped_changed_ns(const struct stat *info);
 /** Removes a mapping from the list; call before it is unmapped. */
 void tnd_mapped_leave(const void *data);
-/** Of the file that `data` is the first byte of, these bytes alone are there, and others may come:
- *  tandem_mapped_check tells who reads what is not there, and that the file changes is no fault.
- *  `present` is borrowed while the mapping stays. False: the mapping is not listed. One thread at a
- *  time. */
+/** Marks the file mapped at `data` as incomplete: only the bytes in `present` are there, and more
+ * may be written. tandem_mapped_check then refuses reads of other bytes, and does not count changes
+ * of the file as faults. `present` is borrowed until the mapping is removed. False: the mapping is
+ * not listed. One thread at a time. */
 bool tnd_mapped_set_present(const void *data, const struct tnd_spans *present);
 
 /** A listed mapping and its file, as they were when it was listed. */
@@ -39,11 +39,11 @@ struct tnd_mapped_file {
  * in it. Any thread, while the mapping lives. */
 bool tnd_mapped_find(const void *data, size_t bytes, struct tnd_mapped_file *out);
 
-/** Whether tandem_mapped_check may find anything in this process. Costs a look. Any thread. */
+/** Whether tandem_mapped_check could find a fault in this process; a cheap check. Any thread. */
 bool tnd_mapped_has_faults(void);
-/** As tandem_mapped_check, for a whole mapping that is given by its first byte; FILE also when its
- *  file has been changed or replaced since. Reads the last byte when the guard is there, to meet a
- *  fault now. */
+/** As tandem_mapped_check, for a whole mapping given by its first byte. Also FILE if the file has
+ * been changed or replaced since it was listed. Reads the last byte if the handler is installed, to
+ * trigger a fault now rather than later. */
 enum tandem_status tnd_mapped_check_file(const void *data, struct tandem_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A communicator: all-reduce and all-gather over a transport, which knows messages alone. How they
- * are cut into messages depends on sizes and ranks, never on the transport, and sums are added in
- * rank order, so that their bits are the same everywhere. */
+ * A communicator: all-reduce, all-gather and others over a transport, which only exchanges
+ * messages. How data is cut into messages depends only on sizes and the number of ranks, and sums
+ * are added in rank order, so results are identical bit for bit on all ranks and transports. */
 #include "cluster/among.h"
 
 #include <stdio.h>
@@ -13,17 +13,18 @@
 #include "base/options.h"
 #include "base/tnd_assert.h"
 
-/* From here on a sum is cut into a segment a rank: twice the messages, but each rank gets two
- * vectors and not one of each other rank. Where both take as long on 1 Gb/s and 0.2 ms. */
+/* From this size on, an all-reduce divides the vector into one segment per rank: twice as many
+ * messages, but each rank receives two vectors' worth of data instead of one vector per other rank.
+ * Both take equally long at this size with 1 Gb/s and 0.2 ms. */
 #define SEGMENTS_FROM_BYTES (16 * 1024)
 #define LIMIT_S             60.0
 
 enum { HOST = 64, VERSION = 32, MOST_RANKS = 4096 };
 
-/* What ranks tell one another first. The layout is fixed for good: it is read before anybody knows
- * which version wrote it. */
+/* The first message between ranks. Its layout never changes: it is read before the versions have
+ * been compared. */
 struct hello {
-    uint64_t order; /* ORDER as the writer's machine stores it */
+    uint64_t order; /* ORDER in the sender's byte order */
     char version[VERSION];
     char host[HOST];
     int64_t process;
@@ -35,7 +36,7 @@ struct tandem_communicator {
     struct tandem_transport transport;
     struct hello *hellos; /* {count} */
     struct tandem_message *sends, *receives;
-    float *scratch; /* {scratch_bytes}: a vector of each rank */
+    float *scratch; /* {scratch_bytes}: one vector per rank */
     size_t scratch_bytes;
     double limit_s;
     bool has_failed;
@@ -55,7 +56,7 @@ static enum tandem_status repeat_failure(const tandem_communicator *c, struct ta
                          c->error.text);
 }
 
-/* A failure is kept: later calls return it without a message to anybody. */
+/* Records the failure: later calls return it and send no messages. */
 static enum tandem_status fail(tandem_communicator *c, int rank, const char *what, size_t bytes,
                                const char *why, struct tandem_error *error)
 {
@@ -72,7 +73,7 @@ static enum tandem_status fail(tandem_communicator *c, int rank, const char *wha
     return repeat_failure(c, error);
 }
 
-/* `what` and `bytes` name the operation and its size in an error. */
+/* `what` and `bytes`: the operation and its size, for error messages. */
 static enum tandem_status exchange(tandem_communicator *c, int n_sends, int n_receives,
                                    const char *what, size_t bytes, struct tandem_error *error)
 {
@@ -94,7 +95,7 @@ static enum tandem_status no_memory(struct tandem_error *error)
     return tnd_error_set(error, TANDEM_E_MEMORY, "cluster", 0, 0, "cluster: no memory");
 }
 
-/* Every rank sees all hellos, and so comes to the same verdict. */
+/* Every rank sees all hellos, so all return the same result. */
 static enum tandem_status compare_hellos(const tandem_communicator *c, struct tandem_error *error)
 {
     for (int i = 0; i < count_of(c); i++) {
@@ -188,7 +189,7 @@ void tandem_communicator_close(tandem_communicator *c)
     }
 }
 
-/* ---- what a program asks ---- */
+/* ---- properties ---- */
 
 int tandem_communicator_rank(const tandem_communicator *c)
 {
@@ -247,13 +248,13 @@ enum tandem_status tandem_communicator_reserve(tandem_communicator *c, size_t by
     return TANDEM_OK;
 }
 
-/* ---- some of the ranks ---- */
+/* ---- subsets of ranks ---- */
 
-/* A transport by that of another communicator, which stays open. */
+/* A transport over that of another communicator, which stays open. */
 struct among {
     tandem_communicator *all;
     int n;
-    int *ranks;                      /* {n}, of all */
+    int *ranks;                      /* {n}: ranks in `all` */
     struct tandem_message *messages; /* {2 n} */
 };
 
@@ -350,7 +351,7 @@ static enum tandem_status check_rank(const tandem_communicator *c, int rank,
     return TANDEM_OK;
 }
 
-/* (A message that is sent is only read.) */
+/* The transport only reads the data of sends, so const is cast away. */
 static struct tandem_message message(int rank, const void *data, size_t bytes)
 {
     return (struct tandem_message){rank, (void *)(uintptr_t)data, bytes};
@@ -418,7 +419,7 @@ enum tandem_status tandem_communicator_broadcast(tandem_communicator *c, void *d
 
 /* ---- all to all ---- */
 
-/* What each rank has, in rank order, to all of them or to rank 0 alone. */
+/* Concatenates the data of all ranks in rank order, on all ranks or on rank 0 only. */
 static enum tandem_status gather(tandem_communicator *c, const void *mine, const size_t *bytes,
                                  char *out, bool to_all, const char *what,
                                  struct tandem_error *error)
@@ -504,7 +505,7 @@ enum tandem_status tandem_communicator_all_to_all(tandem_communicator *c, const 
     return exchange(c, n_sends, n_receives, "an all-to-all", largest, error);
 }
 
-/* vectors {n} of all ranks, the one of this rank in `own`: their sum to `out`, maybe `own`. */
+/* out = sum of `vectors` {n} of all ranks; this rank's vector is `own`, which `out` may be. */
 static void add_up(const tandem_communicator *c, const float *vectors, const float *own, size_t n,
                    float *out)
 {
@@ -518,7 +519,7 @@ static void add_up(const tandem_communicator *c, const float *vectors, const flo
     }
 }
 
-/* Every rank gets all vectors. */
+/* Sends all vectors to every rank. */
 static enum tandem_status reduce_whole(tandem_communicator *c, float *values, size_t n,
                                        struct tandem_error *error)
 {
@@ -540,7 +541,7 @@ static size_t segment_begin(const tandem_communicator *c, int rank, size_t n)
            n % (size_t)count_of(c) * (size_t)rank / (size_t)count_of(c);
 }
 
-/* Rank r gets segment r of all vectors, adds them up, and hands the sum to all. */
+/* Rank r receives segment r of all vectors and sends the sum to all ranks. */
 static enum tandem_status reduce_segments(tandem_communicator *c, float *values, size_t n,
                                           struct tandem_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which launcher has started this process, and the library for its MPI. */
+ * Detects the launcher that started this process and loads the library for its MPI. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 
 enum { PATH = 4096, MOST_RANKS = 1 << 20 };
 
-/* Variables that launchers set, and the library that their MPI has where both are built. (Slurm
- * tells the number of ranks for whatever MPI runs: it counts only beside a rank of PMIx.) */
+/* Environment variables set by launchers, and the usual MPI of each. (Slurm sets the number of
+ * ranks whatever MPI runs, so it counts only together with a PMIx rank.) */
 static const struct launcher {
     const char *count, *beside, *library;
 } launchers[] = {
@@ -41,7 +41,7 @@ int tandem_communicator_launched(void)
     return count;
 }
 
-/* The folder of this library, or of the program that it is part of; with its '/'. */
+/* Folder of this library, or of the program that it is linked into; ends with '/'. */
 static void find_folder(char out[PATH])
 {
     const char *path = tnd_dl_path((void (*)(void))tandem_communicator_open);
@@ -53,8 +53,8 @@ static void find_folder(char out[PATH])
     }
 }
 
-/* Opens the library for a launcher's MPI: beside us, beside bin/ in lib/, or where the system
- * looks. MPICC makes one without the name of an MPI. */
+/* Opens the library for a launcher's MPI: from our own folder, from lib/ next to bin/, or from the
+ * system's search path. A build with MPICC set leaves the MPI's name out of the file's. */
 static enum tandem_status open_library(const char *mpi, tnd_mpi_transport_fn *out_start,
                                        struct tandem_error *error)
 {
@@ -76,7 +76,7 @@ static enum tandem_status open_library(const char *mpi, tnd_mpi_transport_fn *ou
         list[i] = names[i];
     }
     TND_TRY(tnd_dl_open(list, &symbol, 1, &table, &library, error));
-    *out_start = table.start; /* it stays: MPI cannot be started twice */
+    *out_start = table.start; /* never unloaded: MPI cannot be started twice */
     return TANDEM_OK;
 }
 

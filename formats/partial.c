@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A record: words of 64 bits, little-endian: magic; bytes and digest of the whole file; number of
- * ranges; begin and end of each; the digest of each block; tnd_digest of all words before. */
+ * Format of a record: 64-bit little-endian words: magic; size and digest of the whole file; number
+ * of ranges; begin and end of each range; digest of each block; tnd_digest of all words before. */
 #include "formats/partial.h"
 
 #include <limits.h>
@@ -44,7 +44,7 @@ bool tnd_partial_is(const uint8_t *bytes, size_t n)
     return n >= WORD && memcmp(bytes, magic, WORD) == 0;
 }
 
-/* Whether the header promises as many bytes as there are. */
+/* Whether the length matches the header. */
 static bool has_length(const uint8_t *bytes, size_t n)
 {
     if (n < (HEADER + 1) * WORD || n % WORD != 0) {
@@ -174,7 +174,7 @@ enum tandem_status tnd_source_see_parts(const tandem_source *source, const char 
     if (!file->is_mapped) {
         return TANDEM_OK;
     }
-    tnd_mapped_digests_leave(file->data); /* from now on as the system sees the file now */
+    tnd_mapped_digests_leave(file->data); /* the copy was written since it was listed */
     tnd_mapped_leave(file->data);
     tnd_mapped_add(file->data, file->bytes, path, &info);
     return tnd_mapped_set_present(file->data, &source->partial->present)

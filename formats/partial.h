@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Copies of model files of which a part is there, as a rank keeps them (docs/cluster.md): a file of
- * the same layout with holes, and beside it a record, which says what is there. The version that
- * such a GGUF file states has its highest bit set, so that nobody takes it for a whole one. */
+ * Incomplete copies of model files, as ranks keep them (docs/cluster.md): a sparse file of the same
+ * layout, and next to it a record of the bytes present. In an incomplete GGUF file the version's
+ * highest bit is set, so that other programs refuse it. */
 #ifndef TND_PARTIAL_H
 #define TND_PARTIAL_H
 
@@ -9,10 +9,10 @@
 #include "base/tnd_status.h"
 #include "formats/source.h"
 
-#define TND_PARTIAL_RECORD ".record" /* behind the name of the copy */
+#define TND_PARTIAL_RECORD ".record" /* appended to the name of the copy */
 enum {
-    TND_PARTIAL_BLOCK = 1 << 20, /* bytes that have a digest together */
-    TND_PARTIAL_MARK = 0x80,     /* of byte TND_PARTIAL_MARK_AT */
+    TND_PARTIAL_BLOCK = 1 << 20, /* bytes per digest */
+    TND_PARTIAL_MARK = 0x80,     /* bit of byte TND_PARTIAL_MARK_AT */
     TND_PARTIAL_MARK_AT = 7
 };
 
@@ -20,34 +20,35 @@ enum {
 struct tnd_partial {
     uint64_t bytes, digest; /* of the whole file */
     struct tnd_spans present;
-    uint64_t *blocks; /* {n_blocks}: tnd_digest of what is present of each; 0 where nothing is */
+    uint64_t *blocks; /* {n_blocks}: tnd_digest of each block's bytes present; 0: none */
     size_t n_blocks;
 };
 
-/** A record of nothing. Errors: MEMORY. */
+/** Makes a record without ranges. Errors: MEMORY. */
 enum tandem_status tnd_partial_new(uint64_t bytes, uint64_t digest, struct tnd_partial *out,
                                    struct tandem_error *error);
-/** Whether bytes begin like a record, damaged or not. */
+/** Whether the bytes start with a record's magic; the record may be damaged. */
 bool tnd_partial_is(const uint8_t *bytes, size_t n);
-/** Reads the contents of a record. Errors: FORMAT, MEMORY. */
+/** Parses a record. `name` is used in messages. Errors: FORMAT, MEMORY. */
 enum tandem_status tnd_partial_parse(const uint8_t *bytes, size_t n, const char *name,
                                      struct tnd_partial *out, struct tandem_error *error);
-/** The contents of a record, which tnd_free frees; NULL: no memory. */
+/** Serialises a record; free the result with tnd_free. NULL: out of memory. */
 uint8_t *tnd_partial_write(const struct tnd_partial *partial, size_t *out_n);
-/** Reads the record of the copy `path`. Errors: FILE, and as above. */
+/** Reads the record of the copy `path`. Errors: FILE, and those of tnd_partial_parse. */
 enum tandem_status tnd_partial_read(const char *path, struct tnd_partial *out,
                                     struct tandem_error *error);
 void tnd_partial_fini(struct tnd_partial *partial);
 
 /* ---- sources ---- */
 
-/** Whether this process opens such copies; others refuse them. Set before there are threads. */
+/** Whether this process opens incomplete copies; others refuse them. Set before threads are
+ * started. */
 extern bool tnd_source_takes_parts;
-/** Whether the bytes begin like a GGUF file of which a part is there. */
+/** Whether the bytes start like an incomplete GGUF file. */
 bool tnd_partial_is_gguf(const uint8_t *bytes, size_t n);
-/** Reads the record of a source that was opened from `path`, once more after it has grown: from
- *  then on tandem_mapped_check knows what is there. While nobody else uses the source. Errors:
- *  those of tnd_partial_read, FILE, LIMIT. */
+/** Rereads the record of a source opened from `path`, after the copy has grown; tandem_mapped_check
+ * then knows the bytes present. Not while others use the source. Errors: those of tnd_partial_read,
+ * FILE, LIMIT. */
 enum tandem_status tnd_source_see_parts(const tandem_source *source, const char *path,
                                         struct tandem_error *error);
 

@@ -107,8 +107,9 @@ bool tnd_conv_columns_fit(const struct tnd_conv_shape *shape)
     return places(shape) * values_seen(shape) * (double)shape->groups <= MAX_COLUMNS;
 }
 
-/* A device's products are tuned, its texts of sums are not: ResNet-18 takes 107 ms by columns and
- * 910 ms by sums, a U-Net 58 and 479 ms (PoCL on two cores of a Zen 4). */
+/* A device's matrix products are tuned, its generated kernels for direct sums are not: ResNet-18
+ * takes 107 ms by columns and 910 ms by sums, a U-Net 58 and 479 ms (PoCL on two cores of a Zen 4).
+ */
 static void choose_for_device(const struct tnd_conv_question *question, struct tnd_conv_choice *out)
 {
     const struct tnd_conv_shape *shape = &question->shape;

@@ -11,9 +11,9 @@
 #include "tandem/net-list.h"
 
 /** X(NAME, "text", function): all methods keep channels last; `function` is explained in
- * graph/lower_conv.h. COLUMNS: the values that each output position sees as a row, then a matrix
- * product, whose profile is chosen as for all products; a 1x1 window needs no such rows. WINOGRAD:
- * F(2x2, 3x3), for 3x3 windows without strides and groups. */
+ * graph/lower_conv.h. COLUMNS: copies the inputs of each output position to a row (im2col), then a
+ * matrix product, whose profile is chosen as for all products; a 1x1 window needs no such rows.
+ * WINOGRAD: F(2x2, 3x3), for 3x3 windows without strides and groups. */
 #define TND_CONV_METHOD_LIST(X)                                                                    \
     X(DIRECT, "direct", direct)                                                                    \
     X(COLUMNS, "im2col", columns)                                                                  \
@@ -28,7 +28,7 @@ enum tnd_conv_method {
 
 /** "direct". Static. */
 const char *tnd_conv_method_name(enum tnd_conv_method method);
-/** The method of that name; TND_CONV_METHODS if there is none. */
+/** Finds a method by name; TND_CONV_METHODS if there is none. */
 enum tnd_conv_method tnd_conv_method_from_name(const char *name);
 
 /** What the time of a convolution depends on: its key in tables. */
@@ -38,7 +38,7 @@ struct tnd_conv_shape {
     int64_t window[TANDEM_NET_MAX_WINDOW], stride[TANDEM_NET_MAX_WINDOW];
     int64_t dilation[TANDEM_NET_MAX_WINDOW], padding[TANDEM_NET_MAX_WINDOW]; /* before */
     int64_t result[TANDEM_NET_MAX_WINDOW]; /* output positions of an image */
-    bool is_followed; /* by operations value by value: bias, activation, residual. Some methods
+    bool is_followed; /* by elementwise operations: bias, activation, residual. Some methods
                        * compute them while the values are in registers */
 };
 
@@ -46,27 +46,27 @@ struct tnd_conv;
 struct tandem_tensor;
 /** A convolution's shape, from the description that kernels use. */
 struct tnd_conv_shape tnd_conv_shape_from(const struct tnd_conv *conv, bool is_followed);
-/** The shape of the convolution that a node computes by direct sums; false: it is no such node. */
+/** The shape of a convolution node computed by direct sums; false: it is another node. */
 bool tnd_conv_node_shape(const struct tandem_tensor *node, struct tnd_conv_shape *out);
 
 /** Multiply-adds of direct sums over all images. */
 double tnd_conv_multiply_adds(const struct tnd_conv_shape *shape);
 
-/** What a chooser is asked. */
+/** A convolution and its possible methods, for a chooser. */
 struct tnd_conv_question {
     struct tnd_conv_shape shape;
     bool may[TND_CONV_METHODS]; /* the methods that can compute it; DIRECT always */
     bool for_device;
-    char device[16];      /* whose times count; "": no device in particular */
+    char device[16];      /* device whose times count; "": none in particular */
     double winograd_gain; /* ratio of multiplications, direct to Winograd; 0 if transformed tiles
                            * would go through memory, or may[WINOGRAD] is false */
 };
 
-/** What is known about a method's time. */
+/** A method's estimated time. */
 struct tnd_conv_estimate {
     double us;       /* below 0: unknown */
     double error_us; /* error bar */
-    int n_near;      /* measured convolutions that it comes from; 0: this one was measured */
+    int n_near;      /* measured convolutions it is interpolated from; 0: measured itself */
 };
 
 /** How one convolution is computed, and why. */
@@ -74,19 +74,19 @@ struct tnd_conv_choice {
     struct tnd_conv_question question;
     struct tnd_conv_estimate times[TND_CONV_METHODS];
     enum tnd_conv_method method, by_rule;
-    bool is_measured;   /* by times, else by the rule */
+    bool is_measured;   /* by times; false: by the rule */
     const char *reason; /* static */
 };
 
 /** Whether the columns of a convolution take at most 1 GiB. */
 bool tnd_conv_columns_fit(const struct tnd_conv_shape *shape);
-/** The choice where no times are known. All times of `out` are unknown. */
+/** Chooses without times; all times in `out` are unknown. */
 void tnd_conv_choose_by_rule(const struct tnd_conv_question *question, struct tnd_conv_choice *out);
 
 /** A chooser. The public header has it as an opaque type, tandem/nets.h. Any thread may call both
  * functions. */
 struct tandem_chooser {
-    /** Called before a net is lowered with its convolutions, of which some may occur twice. It may
+    /** Called before a net is lowered, with its convolutions, possibly with duplicates. It may
      * measure. True: the net is for a device. */
     bool (*begin)(void *user, const struct tnd_conv_shape *shapes, int n);
     void (*choose)(void *user, const struct tnd_conv_question *question,

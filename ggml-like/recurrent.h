@@ -5,14 +5,14 @@
  *
  * Operands, of F32 or F64, for D directions, G gates, H values of the state:
  *   0: x {steps, batch, D * G * H}, products with the inputs, and biases
- *   1: r {D, G * H, H}, what the state is multiplied with; of is_8_bit int32, at most 255 apart in
- *      a row
- *   2: {D, 3 * H} weights of an LSTM's view of its cells (of the input, output, forget gate);
- *      {D, H} what a GRU adds to the third product in front of the reset gate; or {D, 0}. Of
- *      is_8_bit {D, G * H} scales of r's rows stand behind them
- *   3: {S, D, batch, H}, the state of before the first step, and the cells of an LSTM (S = 2)
- *   4: int64 {batch}, steps that count of each text; may be left out
- * Result {steps + S, D, batch, H}: of each step, then the last state, then the last cells. */
+ *   1: r {D, G * H, H}, weights of the state; with is_8_bit int32, at most 255 apart in a row
+ *   2: {D, 3 * H} peephole weights of an LSTM (input, output, forget gate);
+ *      {D, H} what a GRU adds to the third product before the reset gate; or {D, 0}. With
+ *      is_8_bit {D, G * H} scales of r's rows follow
+ *   3: {S, D, batch, H}, the initial state, and the initial cells of an LSTM (S = 2)
+ *   4: int64 {batch}, length of each sequence in steps; optional
+ * Result {steps + S, D, batch, H}: the state after each step, then the last state, then the last
+ * cells. */
 #ifndef TND_RECURRENT_H
 #define TND_RECURRENT_H
 
@@ -49,11 +49,11 @@ enum tnd_cell { TND_CELL_RNN, TND_CELL_GRU, TND_CELL_LSTM };
 struct tnd_recurrent {
     int cell; /* enum tnd_cell */
     int directions;
-    unsigned reverse; /* bit d: direction d begins at the end */
+    unsigned reverse; /* bit d: direction d runs backwards */
     int is_linear;    /* GRU: the product comes before the reset gate */
     int is_coupled;   /* LSTM: the forget gate is 1 - the input gate */
-    int is_8_bit;     /* LSTM: states go through DynamicQuantizeLinear in front of products */
-    float clip;       /* of what gates' functions get; 0: none */
+    int is_8_bit;     /* LSTM: states go through DynamicQuantizeLinear before products */
+    float clip;       /* limit of the activations' inputs; 0: none */
     struct tnd_activation activations[2][3];
 };
 
@@ -69,14 +69,14 @@ static inline int tnd_cell_states(int cell)
     return cell == TND_CELL_LSTM ? 2 : 1;
 }
 
-/** Values of a direction in operand 2 that are no scales. */
+/** Values per direction in operand 2, without the scales. */
 static inline int64_t tnd_recurrent_extra(const struct tnd_recurrent *layer,
                                           const struct tnd_dims *of_operand, int64_t hidden)
 {
     return of_operand->dims[1] - (layer->is_8_bit ? tnd_cell_gates(layer->cell) * hidden : 0);
 }
 
-/** What a function of a gate makes of a number; nothing is clipped. */
+/** Applies an activation function to a number, without clipping. */
 double tnd_activation_of(const struct tnd_activation *by, double x);
 
 /** Length of sequence `i` by operand 4 (NULL: all steps). */
@@ -88,35 +88,35 @@ struct tnd_recurrent_grid {
 };
 struct tnd_recurrent_grid tnd_recurrent_grid(float low, float high);
 float tnd_recurrent_round(const struct tnd_recurrent_grid *grid, float x);
-/** The levels of n values, of which tnd_recurrent_round is (level - zero) * scale. */
+/** Quantises n values: tnd_recurrent_round is (level - zero) * scale. */
 void tnd_recurrent_levels(const struct tnd_recurrent_grid *grid, const float *x, int64_t n,
                           uint8_t *out);
 
-/** r as an operand {D, G, panels, 32, H}, packed or as it is. Packed, each panel of a direction
- * has one run of floats per gate: for each of the H values of the state, the weights of 32 rows. */
+/** View of r as {D, G, panels, 32, H}, packed or not. Packed, each panel of a direction has one run
+ * of floats per gate: for each of the H values of the state, the weights of 32 rows. */
 struct tnd_view tnd_recurrent_panels(const struct tnd_view *r, int64_t gates, bool is_packed);
 /** Packs one panel of all gates; missing rows become 0. */
 void tnd_recurrent_pack(const struct tnd_view *panels, int64_t hidden, int64_t direction,
                         int64_t panel, float *out);
-/** r of is_8_bit as the operation of tensors has it: for each panel of a direction and each of its
- *  gates the bytes of 32 rows as conv_int8.h packs them; behind all of them one number a row: the
- *  sum of its weights as they are packed, then what was added to each. */
+/** r with is_8_bit, as the operation on tensors stores it: for each panel of a direction and each
+ * of its gates the bytes of 32 rows, packed as in conv_int8.h; after all panels, for each row the
+ * sum of its packed weights, then the offset added to each weight. */
 struct tnd_recurrent_bytes {
-    int64_t rows; /* of all panels */
+    int64_t rows; /* in all panels */
     int64_t row_bytes;
     const int8_t *bytes;
     const int32_t *sum_w, *zero_w;
 };
-/** Where they are in memory of `*size` bytes. */
+/** Locates them in `memory`; *size: its bytes. */
 struct tnd_recurrent_bytes tnd_recurrent_bytes_in(const void *memory, int directions, int64_t gates,
                                                   int64_t hidden, size_t *size);
-/** Packs r, {D, gates * hidden, hidden} of int32, into such memory, which is 0. False: there is no
- *  memory, or weights of a row are more than 255 apart. */
+/** Packs r {D, gates * hidden, hidden} of int32 into `out`, which is zeroed and of that size.
+ * False: out of memory, or weights of a row are more than 255 apart. */
 bool tnd_recurrent_pack_bytes(const struct tnd_view *r, int64_t gates, void *out);
 
-/** Bytes of scratch memory behind the result, with those to align it: a line that workers share,
- *  weights that are packed each time (`packs`), then the states of a GRU times its reset gate,
- *  which a product takes. */
+/** Bytes of scratch memory after the result, including alignment: a cache line shared by workers,
+ * weights packed on each call (`packs`), then the states of a GRU multiplied by its reset gate,
+ * input of a product. */
 size_t tnd_recurrent_bytes(const struct tnd_recurrent *layer, int64_t batch, int64_t hidden,
                            bool packs);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Sessions of several ranks. Rank 0 runs the program: it samples, drafts nothing, and reads what
- * people type. Each call that changes its session goes to the others as an order, which they carry
- * out on sessions of their own; in between they wait. The same orders give the same cells of the KV
- * cache everywhere, so nothing else is told. */
+ * Sessions of several ranks. Rank 0 runs the program: it samples, reads the user's input, and never
+ * drafts. Each call that changes its session is sent to the other ranks as an order, which they
+ * carry out on their own sessions; between orders they wait. The same orders give the same KV cache
+ * cells on all ranks, so cell numbers are never sent. */
 #include "llama/ranks.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "llama/phases.h"
 #include "llama/shard.h"
 
-enum { MOST_SESSIONS = 64, REASON = 160, PIECE = 4 << 20 /* bytes of a state in a message */ };
+enum { MOST_SESSIONS = 64, REASON = 160, PIECE = 4 << 20 /* bytes of a state per message */ };
 
 static enum tandem_status tell(tandem_communicator *communicator,
                                const struct tnd_llama_order *order, const void *more,
@@ -64,8 +64,8 @@ static uint64_t mix_value(uint64_t hash, const struct tandem_source_value *value
     return hash;
 }
 
-/* What the head of the file says, its size, and the first bytes of each tensor: a look at all
- * weights would read what other ranks have. */
+/* Fingerprint of a model file: its header, its size, and the first bytes of each tensor. Reading
+ * all weights would read those of other ranks. */
 static struct file file_of(const tandem_source *source)
 {
     struct file file = {.hash = 1};
@@ -87,7 +87,7 @@ static struct file file_of(const tandem_source *source)
     return file;
 }
 
-/* Gathers `bytes` of each rank to `out`. */
+/* Gathers `bytes` bytes from each rank to `out`. */
 static enum tandem_status gather(tandem_communicator *communicator, const void *mine, size_t bytes,
                                  void *out, struct tandem_error *error)
 {
@@ -105,7 +105,7 @@ static enum tandem_status gather(tandem_communicator *communicator, const void *
     return status;
 }
 
-/* Every rank sees what all have, and comes to the same verdict. */
+/* Every rank sees all fingerprints, so all return the same result. */
 static enum tandem_status compare_files(const tandem_model *model,
                                         tandem_communicator *communicator,
                                         struct tandem_error *error)
@@ -173,7 +173,7 @@ enum tandem_status tnd_llama_during(enum tandem_status status, const char *what,
     return status;
 }
 
-/* The parts of a model of this rank, with shares {2, count}; all ranks have theirs, or none. */
+/* Makes this rank's parts of the model, by shares {2, count}. Succeeds on all ranks or on none. */
 static enum tandem_status make_parts(const tandem_model *model, tandem_communicator *communicator,
                                      enum tandem_division division, bool has_whole_experts,
                                      const double *shares, tandem_model **out_part,
@@ -204,20 +204,20 @@ static enum tandem_status make_parts(const tandem_model *model, tandem_communica
 
 /* ---- rank 0 ---- */
 
-/* Numbers of sessions, for orders: a communicator is used by one thread. */
+/* Numbers sessions, for orders. (No lock: a communicator is used by one thread.) */
 static int64_t next_number(void)
 {
     static atomic_int_least64_t last;
     return atomic_fetch_add(&last, 1) % MOST_SESSIONS;
 }
 
-/* {2, count} behind NEW: of rows, or of what is divided, and of layers. */
+/* Shares {2, count} after NEW: of rows (or whatever is divided), then of layers. */
 static double *shares_in(char *more)
 {
     return (double *)(void *)(more + sizeof(struct tnd_llama_new_session));
 }
 
-/* What NEW tells, {out_bytes}; NULL: no memory. */
+/* Data sent after NEW, {out_bytes}; NULL: out of memory. */
 static char *new_message(const struct tandem_session_options *options, int count, size_t *out_bytes)
 {
     const struct tnd_llama_new_session told = {options->context,
@@ -336,7 +336,7 @@ enum tandem_status tnd_llama_tell_place(const tandem_session *session,
     return session->leads != NULL ? tell(session->leads, &order, NULL, error) : TANDEM_OK;
 }
 
-/* (In pieces: the limit of waiting is that of a message.) */
+/* Sent in pieces, since the time limit applies to each message. */
 static enum tandem_status broadcast_state(tandem_communicator *communicator, char *bytes, size_t n,
                                           struct tandem_error *error)
 {
@@ -356,9 +356,9 @@ enum tandem_status tnd_llama_tell_state_read(const tandem_session *session, cons
     }
     const struct tandem_error none = {.text = ""};
     LLAMA_TRY(tell(session->leads, &order, NULL, error));
-    LLAMA_TRY(tnd_llama_agree(session->leads, TANDEM_OK, &none, error)); /* all have memory */
+    LLAMA_TRY(tnd_llama_agree(session->leads, TANDEM_OK, &none, error)); /* all have the memory */
     LLAMA_TRY(broadcast_state(session->leads, (char *)(uintptr_t)bytes, n, error)); /* only read */
-    return tnd_llama_agree(session->leads, TANDEM_OK, &none, error);                /* all got it */
+    return tnd_llama_agree(session->leads, TANDEM_OK, &none, error); /* all have received it */
 }
 
 enum tandem_status tnd_llama_tell_decode(const tandem_session *session,
@@ -395,7 +395,7 @@ enum tandem_status tnd_llama_tell_decode(const tandem_session *session,
     order.bytes = (int64_t)bytes;
     const double limit_s = tandem_communicator_limit(session->leads);
     const bool has_layers = tnd_llama_by_layers(session->model) || session->prompt_part != NULL;
-    if (has_layers && limit_s > 0) { /* others may be a batch behind */
+    if (has_layers && limit_s > 0) { /* other ranks may be a batch behind */
         tandem_communicator_set_limit(session->leads, -limit_s);
     }
     const enum tandem_status status = tell(session->leads, &order, more, error);
@@ -430,10 +430,10 @@ struct follower {
     tandem_runtime *runtime;
     tandem_communicator *communicator;
     tandem_session *sessions[MOST_SESSIONS];
-    char *more; /* {order.bytes} behind the order in hand */
+    char *more; /* {order.bytes}: data after the current order */
 };
 
-/* What one rank cannot do all refuse, and go on. */
+/* A refusal of one rank is one of all and ends nothing; only a failed communicator does. */
 static enum tandem_status refused_by_all(const struct follower *f, enum tandem_status status)
 {
     return tandem_communicator_error(f->communicator) != NULL ? status : TANDEM_OK;
@@ -456,7 +456,7 @@ static enum tandem_status begin_session(struct follower *f, const struct tnd_lla
     enum tandem_status status =
         make_parts(f->model, f->communicator, (enum tandem_division)told.division,
                    told.has_whole_experts != 0, shares_in(f->more), &part, &prompt_part, error);
-    if (status != TANDEM_OK) { /* on all ranks: another session may follow */
+    if (status != TANDEM_OK) { /* the same on all ranks: another session may follow */
         return refused_by_all(f, status);
     }
     options.context = told.context;
@@ -469,7 +469,7 @@ static enum tandem_status begin_session(struct follower *f, const struct tnd_lla
     options.prompt_batch = told.prompt_batch;
     status = tnd_llama_session_of_part(part, prompt_part, f->runtime, &options,
                                        &f->sessions[order->session], error);
-    return status == TANDEM_E_ARGUMENT ? TANDEM_OK : status; /* rank 0 has refused it, too */
+    return status == TANDEM_E_ARGUMENT ? TANDEM_OK : status; /* rank 0 has refused the same call */
 }
 
 static enum tandem_status run_batch(struct follower *f, tandem_session *session,
@@ -522,7 +522,7 @@ static enum tandem_status make_room(const tandem_session *session, int64_t n, ch
     return *out != NULL ? TANDEM_OK : no_memory(error);
 }
 
-/* Nothing changes before all ranks have a state that is whole. */
+/* Changes nothing until all ranks have the complete state. */
 static enum tandem_status read_state(const struct follower *f, tandem_session *session,
                                      const struct tnd_llama_order *order,
                                      struct tandem_error *error)
@@ -543,7 +543,7 @@ static enum tandem_status read_state(const struct follower *f, tandem_session *s
     return status;
 }
 
-/* (A rank that cannot place its part goes on as before, and rank 0 says so.) */
+/* If a rank cannot place its part, all keep their placement, and rank 0 reports it. */
 static enum tandem_status place_part(const struct follower *f, tandem_session *session,
                                      const struct tnd_llama_order *order,
                                      struct tandem_error *error)
@@ -565,7 +565,7 @@ static enum tandem_status carry_out(struct follower *f, const struct tnd_llama_o
     if (order->command == TND_ORDER_NEW) {
         return begin_session(f, order, error);
     }
-    if (*session == NULL) { /* it could not be opened, and rank 0 knows */
+    if (*session == NULL) { /* could not be opened; rank 0 knows */
         return TANDEM_OK;
     }
     switch (order->command) {
@@ -598,7 +598,7 @@ static enum tandem_status carry_out(struct follower *f, const struct tnd_llama_o
     }
 }
 
-/* Waits for the next order as long as rank 0 lives: somebody may be thinking. */
+/* Waits for the next order as long as rank 0 is alive: its user may be thinking. */
 static enum tandem_status next_order(struct follower *f, struct tnd_llama_order *out,
                                      struct tandem_error *error)
 {

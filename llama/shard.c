@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Tensor parallelism (Shoeybi et al. 2019, arXiv:1909.08053): queries, keys, values, gates and up
- * by rows of W, so that a rank has whole heads; output and down by columns, so that their products
- * are sums over ranks; the vocabulary by rows. Rows of a mapped file are used where they are;
- * columns are copied. Layers in sequence: shard_layers.c. */
+ * Tensor parallelism (Shoeybi et al. 2019, arXiv:1909.08053): queries, keys, values, gate and up
+ * are divided by rows of W, so that a rank has whole heads; output and down by columns, so that
+ * their products are summed over ranks; the vocabulary by rows. Rows of a mapped file are used in
+ * place; columns are copied. Division by layers: shard_layers.c. */
 #include "llama/shard.h"
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "tandem/mapped.h"
 
 enum {
-    ROWS = 32,  /* of the feed-forward network that stay together: whole tiles of kernels, */
-    TOKENS = 64 /* and of the vocabulary */
+    ROWS = 32,  /* of the feed-forward network per unit: whole tiles of kernels */
+    TOKENS = 64 /* of the vocabulary per unit */
 };
 
 /* ---- ranges ---- */
@@ -34,7 +34,7 @@ static int64_t least_multiple(int64_t a, int64_t b)
     return a / greatest_divisor(a, b) * b;
 }
 
-/* Where a rank begins among n units, which go by `unit` at a time. */
+/* First of a rank's n items, which are divided in blocks of `unit`. */
 static int64_t begin_of(int rank, const double *shares, int count, int64_t n, int64_t unit)
 {
     double all = 0, before = 0;
@@ -59,7 +59,7 @@ static int64_t length(struct tnd_llama_range range)
     return range.end - range.begin;
 }
 
-/* Values of a row that stay together in all layers, beside `at_least`. */
+/* Least multiple of `at_least` that is whole blocks of w's type. */
 static int64_t block_of(const tandem_tensor *w, int64_t at_least)
 {
     return w == NULL ? at_least
@@ -78,7 +78,7 @@ static void find_ranges(const tandem_model *whole, const double *shares, bool ha
         expert_hidden = block_of(w->down_exps, expert_hidden);
         shared_hidden = block_of(w->down_shexp, shared_hidden);
     }
-    const int64_t columns = h->q_dim / h->kv_heads; /* of wo, that belong to a head of keys */
+    const int64_t columns = h->q_dim / h->kv_heads; /* columns of wo per head of keys */
     const int64_t together = heads / greatest_divisor(heads, columns);
     const int rank = shard->rank, count = shard->count;
     shard->hidden = range_of(rank, shares, count, h->hidden, hidden);
@@ -105,14 +105,14 @@ static void find_ranges(const tandem_model *whole, const double *shares, bool ha
 
 /* ---- parts of weights ---- */
 
-/* Values of a tensor that are not adjacent: `times` runs of `bytes`. */
+/* Strided values of a tensor: `times` runs of `bytes`. */
 struct strip {
     const char *data;
     size_t bytes, stride;
     int64_t times;
 };
 
-/* n values of ne[dim] from `begin` on of every row, matrix or list of matrices. */
+/* n values of dimension `dim` from `begin` on, in every row, matrix or list of matrices. */
 static struct strip strip_of(const tandem_tensor *whole, int dim, int64_t begin, int64_t n)
 {
     const size_t *nb = tandem_tensor_nb(whole);
@@ -146,7 +146,8 @@ static void copy_strip(const struct strip *strip, tandem_tensor *part,
     }
 }
 
-/* A tensor of its own for values that are not adjacent; NULL where they are told alone. */
+/* Copies strided values to a new tensor. With shard->tell set, only reports them and returns NULL.
+ */
 static tandem_tensor *copy_of(tandem_model *model, const tandem_tensor *whole,
                               const struct strip *strip, const int64_t *ne)
 {
@@ -166,7 +167,7 @@ static tandem_tensor *copy_of(tandem_model *model, const tandem_tensor *whole,
     return part;
 }
 
-/* Values begin .. end - 1 of dimension `dim`; NULL of NULL, and of no values. */
+/* Values begin .. end - 1 of dimension `dim`. NULL for an empty range or a NULL tensor. */
 static tandem_tensor *part_of(tandem_model *model, tandem_tensor *whole, int dim,
                               struct tnd_llama_range range)
 {
@@ -195,7 +196,7 @@ static struct tnd_llama_range times(struct tnd_llama_range range, int64_t n, int
 
 /* ---- layers ---- */
 
-/* A norm of each head alone goes with the heads; one of all heads together would need a sum. */
+/* Norms per head are divided like the heads; a norm over all heads would need a sum over ranks. */
 static enum tandem_status divide_norm(tandem_model *model, tandem_tensor *whole, int64_t heads,
                                       struct tnd_llama_range range, tandem_tensor **out,
                                       struct tandem_error *error)
@@ -255,7 +256,7 @@ static void divide_block(tandem_model *model, const struct tandem_hparams *h,
     const struct tnd_llama_range hidden = model->shard->hidden;
     const struct tnd_llama_range up = times(hidden, 1, h->hidden);
     const bool is_fused = w->w1 == NULL && w->w3 != NULL &&
-                          tandem_tensor_ne(w->w3)[1] == 2 * h->hidden; /* the gate, then up */
+                          tandem_tensor_ne(w->w3)[1] == 2 * h->hidden; /* gate, then up */
     out->w1 = part_of(model, is_fused ? w->w3 : w->w1, 1, hidden);
     out->b1 = part_of(model, w->b1, 0, hidden);
     out->w3 = part_of(model, w->w3, 1, is_fused ? up : hidden);
@@ -263,7 +264,7 @@ static void divide_block(tandem_model *model, const struct tandem_hparams *h,
     out->w2 = part_of(model, w->w2, 0, hidden);
 }
 
-/* (The bias behind the sum of an expert counts once: on the first rank that has any.) */
+/* The bias after the sum over experts is added once: on the first rank that has experts. */
 static void divide_experts(tandem_model *model, const struct tnd_llama_layer *w,
                            struct tnd_llama_layer *out)
 {
@@ -288,7 +289,7 @@ static void divide_experts(tandem_model *model, const struct tnd_llama_layer *w,
     out->down_shexp = part_of(model, w->down_shexp, 0, shared);
 }
 
-/* Numbers of a rank's experts in its weights. */
+/* Renumbers a rank's experts for its own weights. */
 static void number_experts(tandem_model *model)
 {
     const struct tnd_llama_range own = model->shard->experts;
@@ -349,7 +350,7 @@ static enum tandem_status check_shares(const double *shares, int count, struct t
                                 count);
 }
 
-/* (An encoder's texts stay whole, and its vectors are pooled.) */
+/* Encoders are refused: their texts stay whole, and their vectors are pooled. */
 static enum tandem_status check_division(const tandem_model *whole, enum tandem_division division,
                                          struct tandem_error *error)
 {
@@ -395,7 +396,7 @@ static enum tandem_status divide_as(enum tandem_division division, tandem_model 
     return divide(model, whole, error);
 }
 
-/* `tell`: what tnd_llama_shard_reads tells of copies, which are left out then. */
+/* `tell`: if set, copies are only reported to it (tnd_llama_shard_reads). */
 static enum tandem_status shard_new(const tandem_model *whole, tandem_communicator *communicator,
                                     enum tandem_division division, bool has_whole_experts,
                                     const double *shares, tnd_llama_reads_fn tell, void *tell_user,
@@ -414,10 +415,10 @@ static enum tandem_status shard_new(const tandem_model *whole, tandem_communicat
         free(equal);
         return status;
     }
-    *model = *whole; /* what is not divided is shared */
+    *model = *whole; /* undivided tensors are shared */
     model->own_source = NULL;
     model->context = NULL;
-    model->nextn = NULL; /* that is the whole model's, and several ranks draft nothing */
+    model->nextn = NULL; /* owned by the whole model; several ranks do not draft */
     model->shard = shard;
     model->layers = calloc((size_t)whole->hparams.layers, sizeof(model->layers[0]));
     shard->tell = tell;
@@ -457,7 +458,7 @@ enum tandem_status tnd_llama_shard_new(const tandem_model *whole, tandem_communi
                      out_model, error);
 }
 
-/* ---- what is read ---- */
+/* ---- the bytes that a rank reads ---- */
 
 static void tell_tensor(const tandem_model *part, const tandem_tensor *tensor)
 {
@@ -467,7 +468,8 @@ static void tell_tensor(const tandem_model *part, const tandem_tensor *tensor)
     }
 }
 
-/* Weights outside of layers: those of the first one go with it, the classifier's with its rank. */
+/* Reports weights outside of layers: the embedding's on the rank of the first layer, the
+ * classifier's on its own rank. */
 static void tell_ends(const tandem_model *part)
 {
     const struct tnd_llama_shard *shard = part->shard;

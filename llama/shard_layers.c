@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Layers in sequence, a pipeline (Huang et al. 2019, arXiv:1811.06965): each rank has some adjacent
- * layers, whole. The first one looks up the embedding, each sends the state {dim, M} to the next.
- * A batch goes in micro-batches: while one is on a rank, the next one is on the rank before.
+ * Division by layers, a pipeline (Huang et al. 2019, arXiv:1811.06965): each rank has some adjacent
+ * whole layers. The first rank looks up the embedding; each sends the state {dim, M} to the next. A
+ * batch is divided into micro-batches: while a rank computes one, the rank before it computes the
+ * next one.
  *
- * The classifier is rank 0's, which samples: a state of dim values is sent to it, and not as many
- * logits as there are tokens. Where rank 0 has no layers, the last rank classifies.
+ * Rank 0 samples, so it has the classifier: a state of dim values is sent to it instead of a logit
+ * per token of the vocabulary. If rank 0 has no layers, the last rank has the classifier.
  *
- * No rank waits for a classifier before it has sent on all micro-batches, so none waits for one
- * that waits for it: forward.c puts the messages of a graph in that order. */
+ * To avoid deadlock, no rank waits for the classifier before it has sent all micro-batches:
+ * forward.c puts the messages of a graph in that order. */
 #include <string.h>
 
 #include "llama/llama_error.h"
@@ -59,8 +60,8 @@ int tnd_llama_layers_cut(const struct tnd_llama_shard *shard, int64_t m, int wan
 
 /* ---- messages ---- */
 
-/* A rank waits for as long as the ranks before it compute: only one that gives no sign of life is
- * given up. */
+/* A rank waits as long as the ranks before it compute: only one that gives no sign of life counts
+ * as lost. */
 static enum tandem_status exchange(const struct tnd_llama_peer *peer, bool is_sent,
                                    const tandem_tensor *x)
 {
@@ -96,7 +97,7 @@ static enum tandem_status send_node(void *user, const tandem_tensor *node, int64
     return exchange(user, true, tandem_tensor_src(node, 0));
 }
 
-/* One item: one worker, that of the caller, talks to the other ranks. */
+/* A single item, so that only the caller's thread communicates. */
 tandem_tensor *tnd_llama_receive(const tandem_model *model, tandem_context *context, int rank,
                                  int64_t n, int64_t m, tandem_tensor **io_after)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The observer's judge of plans (observer_arms.h) for whatever else a program has several
- * candidates for. */
+ * Chooses among a program's own candidates with the observer's arms (observer_arms.h). */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/tnd_status.h"
@@ -77,7 +76,7 @@ enum tandem_status tandem_candidates_note(tandem_candidates *candidates, uint64_
             offers[i].is_open = guesses[i] > 0;
             offers[i].us = us * guesses[i] / guesses[candidate];
         }
-        offers[0].is_open = true; /* it serves at first */
+        offers[0].is_open = true; /* it is used first */
         TND_TRY(tnd_arms_offer(&candidates->arms, key, amount, offers));
     }
     (void)tnd_arms_note(&candidates->arms, key, (enum tnd_plan_kind)candidate, amount,

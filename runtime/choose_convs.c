@@ -25,7 +25,7 @@ static void choose(void *user, const struct tnd_conv_question *question,
 {
     tandem_runtime *runtime = user;
     const int threads = tandem_runtime_threads(runtime);
-    if (threads == 0) { /* a child of the process that opened it */
+    if (threads == 0) { /* after a fork, in a child of the process that opened it */
         tnd_conv_choose_by_rule(question, out);
         return;
     }
@@ -64,9 +64,9 @@ static bool is_for_device(const tandem_runtime *runtime)
     return profile != NULL && profile->api->devices != NULL;
 }
 
-/* ---- on first use ---- */
+/* ---- measuring on first use ---- */
 
-/* Copies those that the table has no times of, on the CPU or a device. */
+/* Copies the shapes that the table has no times of, on the CPU or a device. */
 static int list_unknown(tandem_runtime *runtime, const struct tnd_conv_shape *shapes, int n,
                         int slot, struct tnd_conv_shape *out)
 {
@@ -112,7 +112,7 @@ static enum tandem_status measure(tandem_runtime *runtime, const struct tnd_conv
     return status;
 }
 
-/* Whether something was unknown. */
+/* Measures unknown shapes. False: there were none. */
 static bool measure_unknown(tandem_runtime *runtime, const struct tnd_conv_shape *shapes, int n,
                             int slot, double budget_s)
 {
@@ -132,7 +132,7 @@ static bool measure_unknown(tandem_runtime *runtime, const struct tnd_conv_shape
     return tuning.n > 0;
 }
 
-/* On the CPU, where no device is forced, and on devices, which share the time. */
+/* Measures on the CPU, unless a device is forced, and on devices; they share the time. */
 static bool measure_all_unknown(tandem_runtime *runtime, const struct tnd_conv_shape *shapes, int n,
                                 bool for_device)
 {

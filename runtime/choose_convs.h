@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The chooser of a runtime: methods of convolutions by its table, which it measures on first use
- * where TANDEM_TUNE asks for that. */
+ * The chooser of a runtime: methods of convolutions by its table. With TANDEM_TUNE it measures them
+ * on first use. */
 #ifndef TND_CHOOSE_CONVS_H
 #define TND_CHOOSE_CONVS_H
 

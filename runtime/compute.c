@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Computing: runs a plan, and when a device stands in the way, the graph once more without it. */
+ * Runs a plan; if a device fails, runs the graph again without it. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -13,15 +13,15 @@
 #include "runtime/runtime_internal.h"
 #include "sched/plan.h"
 
-enum { MOST_TRANSFERS = 5 /* of a node in a trace, more than are met */ };
+enum { MOST_TRANSFERS = 5 /* per node in a trace; more than occur */ };
 
-/* What the caller gets to know of a run. */
+/* The caller's callback for times of a run. */
 struct listener {
     void (*timed)(void *user, const tandem_tensor *node, enum tandem_stage stage, double us);
     void *user;
 };
 
-/* Told to the trace and to the caller, when they asked. */
+/* Reports the times to the trace and to the caller, if asked for. */
 static void tell_times(const struct tnd_runtime_parts *parts, const tandem_graph *graph,
                        const tandem_plan *plan, const struct listener *listener,
                        const struct tnd_step_time *times, int n_times, enum tandem_status status)
@@ -38,8 +38,8 @@ static void tell_times(const struct tnd_runtime_parts *parts, const tandem_graph
     }
 }
 
-/* When somebody wants times, room for those of every stage is taken before the run and given back
- * after it; the runtime's own watch keeps its room. */
+/* Runs a plan. If the caller or a trace wants times, allocates those of all stages for the run; the
+ * observer has its own. */
 static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_runtime_parts *parts,
                                    tandem_graph *graph, const tandem_plan *plan,
                                    struct tnd_exec_run_options *options,
@@ -82,9 +82,9 @@ static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_run
     return status;
 }
 
-/* ---- a device in the way ---- */
+/* ---- failures of devices ---- */
 
-/* A plan that was tried and has lost is no news: its verdict is. */
+/* Log level of giving up a plan: DEBUG in a look, whose verdict is logged anyway. */
 static enum tandem_log_level late_level(tandem_runtime *runtime, const tandem_plan *plan)
 {
     struct tnd_arm_class one;
@@ -94,7 +94,7 @@ static enum tandem_log_level late_level(tandem_runtime *runtime, const tandem_pl
     return is_look ? TANDEM_LOG_DEBUG : TANDEM_LOG_WARN;
 }
 
-/* Draws the consequences of a failure; false when there is no other way. */
+/* Handles a failure of a run. False: there is nothing else to try. */
 static bool handle_failure(tandem_runtime *runtime, const struct tnd_runtime_parts *parts,
                            const tandem_plan *plan, const struct tnd_exec_failure *failure,
                            const struct tandem_error *why, uint32_t *io_excluded)
@@ -142,8 +142,8 @@ static enum tandem_status not_repeatable(const tandem_graph *graph,
                                                       : "overwritten a leaf that was read before");
 }
 
-/* Weights in a mapped file of which a part was gone, or is not there: the results are those of
- * zeros. */
+/* Fails if weights lie in a mapped file that was truncated or is incomplete: the results were
+ * computed from zeros. */
 static enum tandem_status check_weights(const tandem_graph *graph, struct tandem_error *error)
 {
     struct tandem_error why = {.text = ""};
@@ -177,7 +177,7 @@ static enum tandem_status adapt(const struct tnd_runtime_parts *parts, const tan
     return tnd_fallback_adapt(parts, graph, n_threads, excluded, *io_own, error);
 }
 
-/* Each time round a device is put out of service or left out, or weights are refused for good. */
+/* Each iteration quarantines or excludes a device, or refuses weights for good. */
 static enum tandem_status run_until_done(tandem_runtime *runtime, tandem_graph *graph,
                                          const tandem_plan *plan, tandem_plan **io_own,
                                          struct tnd_exec_run_options *options,
@@ -225,8 +225,8 @@ static enum tandem_status run_until_done(tandem_runtime *runtime, tandem_graph *
     }
 }
 
-/* Where an operation of a net failed for its values (an index out of range): its own error, with
- * operation and name, over that of the step. Nobody computes the graph any more. */
+/* If an operation of a net failed for its values (an index out of range), reports its own error,
+ * with operation and name, instead of that of the step. Call when no thread computes the graph. */
 static void explain_fault(const tandem_graph *graph, struct tandem_error *error)
 {
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -277,11 +277,11 @@ enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph 
 
 bool tandem_cancel_flag(void *user)
 {
-    const volatile int32_t *flag = user; /* only ever read: no order with other memory is needed */
+    const volatile int32_t *flag = user; /* only read: needs no memory order */
     return flag != NULL && *flag != 0;
 }
 
-/* ---- what devices keep ---- */
+/* ---- memory of devices ---- */
 
 enum tandem_status tandem_runtime_fetch(tandem_runtime *runtime, const tandem_tensor *tensor,
                                         bool will_change, struct tandem_error *error)

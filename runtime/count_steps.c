@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Counting what a plan unfolds into. */
+ * Counts the steps of a plan. */
 #include "base/options.h"
 #include "runtime/tnd_runtime.h"
 #include "sched/plan.h"

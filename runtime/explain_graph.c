@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A graph's choices explained: each different product once, with the nodes that it stands for. */
+ * A graph's choices explained: each distinct product once, with its nodes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static bool has_choice(const tandem_tensor *node)
     return node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node);
 }
 
-/* Whether both are one problem with one choice. */
+/* Whether both nodes have the same problem and the same choice. */
 static bool is_alike(const tandem_graph *graph, const tandem_plan *plan, int a, int b)
 {
     const tandem_tensor *one = graph->nodes[a];
@@ -57,7 +57,7 @@ static void add_nodes(const tandem_graph *graph, const tandem_plan *plan, int fi
                     tandem_plan_reason_name((enum tandem_plan_reason)choice->reason));
 }
 
-/* A plan may keep what was chosen by an earlier table. */
+/* Adds a note if the plan kept a choice made by an earlier table. */
 static void add_kept(const struct tandem_plan_node *choice, const struct tnd_explanation *e,
                      struct tnd_text *out)
 {

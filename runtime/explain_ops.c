@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Explaining places and thread counts of other operations. */
+ * Explains devices and thread counts of operations other than products. */
 #include "runtime/explain_ops.h"
 
 #include <string.h>
@@ -70,7 +70,7 @@ static void add_shares(const struct tandem_table *table, const struct tnd_op_wor
     }
 }
 
-/* On all devices that the table knows; whether `chosen` is one of them. */
+/* Adds predictions for all devices in the table; returns whether `chosen` is one of them. */
 static bool add_devices(const struct tandem_table *table, const struct tnd_registry *registry,
                         const struct tnd_op_work *work, const char *chosen, struct tnd_text *out)
 {
@@ -87,7 +87,7 @@ static bool add_devices(const struct tandem_table *table, const struct tnd_regis
     return is_known;
 }
 
-/* Copies from one side to the other come on top. */
+/* Adds a note about copies between sides, which are extra. */
 static void add_sides(const struct tandem_table *table, const struct tnd_registry *registry,
                       const struct tnd_op_work *work, const struct tandem_plan_node *choice,
                       int n_threads, struct tnd_text *out)

@@ -37,7 +37,7 @@ static bool is_part_stopped(const struct tnd_runtime_parts *parts, const tandem_
     return false;
 }
 
-/* Whether a part of the node, or what is left to its own choice, cannot run. */
+/* Whether a part of the node, or the node's own choice for the rest, cannot run. */
 static bool is_split_stopped(const struct tnd_runtime_parts *parts, const tandem_tensor *node,
                              const struct tandem_plan *plan, int i, uint32_t out)
 {
@@ -107,7 +107,7 @@ enum tandem_status tnd_fallback_adapt(const struct tnd_runtime_parts *parts,
         struct tandem_plan_node *choice = &plan->nodes[i];
         bool is_split = is_split_stopped(parts, node, plan, i, out);
         if (is_split) {
-            tnd_plan_remove_parts(plan, i); /* its own choice computes all of it */
+            tnd_plan_remove_parts(plan, i); /* its own choice computes the whole node */
             choice->reason = TANDEM_REASON_FALLBACK;
         }
         if (!is_stopped(parts, node, choice, out)) {

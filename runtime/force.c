@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One profile for one node of a plan, because the program says so. */
+ * Sets the profile of one node of a plan, as the program asks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "sched/plan.h"
 #include "tune/profiles.h"
 
-/* Whether the profile can run the node here; then `out` is the choice. */
+/* Whether the profile can run the node here; if so, sets `out`. */
 static bool choose(const struct tnd_registry *registry, int profile, const tandem_tensor *node,
                    int n_threads, struct tandem_plan_node *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Products inside of programs that Tandem serves, as records of the table: found, and added to what
- * is known. Knows nothing of those programs. */
+ * Times of products inside host programs, as records of the table: looks them up and merges new
+ * ones. Knows nothing about these programs. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,14 +14,15 @@
 #include "table/records.h"
 #include "table/table_layers.h"
 
-/* Times that earlier measurements count for at most beside new ones. Unit: times. Why: more of them
- * add nothing to the error of one moment (TND_MOMENT_ERROR), and a machine that has changed shall
- * show within a few measurements. Test: hosted_times_add_up. */
+/* Weight of earlier measurements next to new ones, at most. Unit: times. Why: more add nothing to
+ * the error of one moment (TND_MOMENT_ERROR), and a change of the machine should show within a few
+ * measurements. Test: hosted_times_add_up. */
 enum { MOST_KEPT = 64 };
 
-/* Standard error of disturbed times at least. Unit: share. Why: what disturbs lasts for many times
- * in a row, whose spread says nothing of it: beside six busy programs 40 +- 1 and 56 +- 1 ms were
- * measured of two that took 0.5 ms in quiet. Test: undisturbed_times_replace_disturbed_ones. */
+/* Least standard error of times measured on a busy machine. Unit: share. Why: disturbances last for
+ * many times in a row, so the spread does not show them: beside six busy programs 40 +- 1 and 56 +-
+ * 1 ms were measured of two products that take 0.5 ms on a quiet machine. Test:
+ * undisturbed_times_replace_disturbed_ones. */
 static const double DISTURBED_ERROR = 0.15;
 
 static const struct tandem_hosted_time initial = TANDEM_HOSTED_TIME_INIT;
@@ -90,8 +91,8 @@ enum tandem_status tandem_runtime_find_hosted(tandem_runtime *runtime,
     return tnd_results_write(&result, sizeof(result), "tandem_hosted_time", io_time, error);
 }
 
-/* Joins two summaries of measurements: the mean by their numbers, and as spread what lies within
- * each and between both. */
+/* Joins two summaries of measurements: the weighted mean, and the spread within and between both.
+ */
 static void join(struct tnd_hosted_time *io, const struct tnd_hosted_time *before)
 {
     const double a = fmin(before->count, MOST_KEPT);

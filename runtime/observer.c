@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The observer of a runtime. Measures nothing of its own but a short probe of the machine, and
- * writes nothing unless the program asks. Start at tnd_observer_plan, tnd_observer_told and
+ * The observer of a runtime. Measures nothing itself except a short probe of the machine, and
+ * writes nothing unless the program asks. Entry points: tnd_observer_plan, tnd_observer_told and
  * tnd_observer_end. */
 #include "runtime/observer.h"
 
@@ -48,7 +48,7 @@ void tnd_observer_fini(struct tnd_observer *observer)
 
 /* ---- which plan ---- */
 
-/* M of a class: the same up to 8, then four ranges for each doubling. */
+/* M of a class: exact up to 8, then four ranges per doubling. */
 static int64_t range_of(int64_t m)
 {
     int64_t power = 1;
@@ -59,8 +59,8 @@ static int64_t range_of(int64_t m)
     return power + (m - power) / step * step;
 }
 
-/* The products alone: a KV cache grows from token to token, and its operations with it. Never 0.
- * `out_tokens`: most of any product. */
+/* Hash of the graph's products only: a KV cache and its operations grow with each token. Never 0.
+ * `out_tokens`: the largest M of any product. */
 static uint64_t find_key(const tandem_graph *graph, int n_threads, int64_t *out_tokens)
 {
     uint64_t key = (uint64_t)n_threads;
@@ -86,7 +86,7 @@ static uint64_t find_key(const tandem_graph *graph, int n_threads, int64_t *out_
     return key | 1;
 }
 
-/* Whether the plan has more at work at once than one way alone. */
+/* Whether the plan runs several lanes at once. */
 static bool is_both_at_once(const struct tnd_runtime_parts *parts, const tandem_plan *plan)
 {
     if (tandem_plan_part_count(plan) > 0 || tandem_plan_order(plan) != NULL) {
@@ -161,8 +161,8 @@ static double upload_us(tandem_runtime *runtime, const char *device, int64_t byt
     return us;
 }
 
-/* Plans of all kinds, for what they are predicted to take; those that are like an earlier one are
- * left out. */
+/* Makes plans of all kinds to predict their times, and offers those that differ from the earlier
+ * ones. */
 static enum tandem_status offer(tandem_runtime *runtime, const struct tnd_runtime_parts *parts,
                                 const tandem_graph *graph, int n_threads, uint64_t key,
                                 int64_t tokens, struct tandem_error *error)
@@ -201,7 +201,7 @@ static enum tandem_status offer(tandem_runtime *runtime, const struct tnd_runtim
                                : status;
 }
 
-/* Without devices, or where the program forces a profile, there is one plan. */
+/* Whether there are several plans: not without devices, or if the program forces a profile. */
 static bool has_choice(const struct tnd_runtime_parts *parts)
 {
     uint32_t own = tnd_registry_own_slots(parts->registry);

@@ -45,7 +45,7 @@ static struct tnd_arm_class *find(const struct tnd_arms *arms, uint64_t key)
     return NULL;
 }
 
-/* A new one, in place of the one that was unused for longest when there is no room. */
+/* Adds a class; if full, replaces the one unused for longest. */
 static struct tnd_arm_class *add(struct tnd_arms *arms, uint64_t key)
 {
     if (arms->classes == NULL) {
@@ -79,7 +79,7 @@ static int kept(const struct tnd_arm *arm)
     return arm->n_counted < TND_ARM_RING ? (int)arm->n_counted : TND_ARM_RING;
 }
 
-/* The value of that rank, from 0 on. */
+/* Value at a rank, from 0 on. */
 static double ranked(const float *values, int n, int rank)
 {
     float sorted[TND_ARM_RING];
@@ -89,14 +89,14 @@ static double ranked(const float *values, int n, int rank)
     return (double)sorted[rank];
 }
 
-/* Median; the lower one of the two in the middle of an even number of values, since disturbances
- * only slow down. */
+/* Median; of an even number of values the lower of the middle two, since disturbances only slow
+ * down. */
 static double median(const float *values, int n)
 {
     return ranked(values, n, (n - 1) / 2);
 }
 
-/* Standard error of the median, as a share of it. Few samples may agree by chance. */
+/* Relative standard error of the median. Few samples may agree by chance. */
 static double error_of(const struct tnd_arm *arm)
 {
     float off[TND_ARM_RING];
@@ -106,15 +106,15 @@ static double error_of(const struct tnd_arm *arm)
         off[i] = fabsf(arm->times[i] - (float)middle);
     }
     if (ranked(arm->times, n, n / 2) > TND_OBSERVER_STALL * middle) {
-        return INFINITY; /* half of them are of another machine */
+        return INFINITY; /* half of the times are of another machine state */
     }
     double sigma = fmax(TND_MAD_TO_SIGMA * median(off, n) / middle, TND_OBSERVER_NOISE);
-    double error = 1.25 * sigma / sqrt(n); /* of a median: 1.25 times that of a mean */
+    double error = 1.25 * sigma / sqrt(n); /* the error of a median is 1.25 times that of a mean */
     return n < TND_OBSERVER_USES / 2 ? fmax(error, TND_OBSERVER_ONE / n) : error;
 }
 
-/* What the plan takes now: the median, unless its last uses agree that this has changed: three of
- * them, or two when the change is large. */
+/* Current time of a plan: the median, unless its last uses agree on a change: three of them, or two
+ * for a large change. */
 static double now_of(const struct tnd_arm *arm)
 {
     int n = kept(arm);
@@ -133,9 +133,9 @@ static double now_of(const struct tnd_arm *arm)
     return middle;
 }
 
-/* What a plan that does not serve would take now: what it took at its last look, or as predicted.
- * The serving plan tells how far that still holds: of a busier hour, of a device that has become
- * slow, of a device that is not what the table says. */
+/* Expected current time of a plan that does not serve: that of its last look, or the predicted one,
+ * scaled by how the serving plan has changed since: by load, a device that has become slow, or a
+ * device that differs from the table. */
 static double expected_of(const struct tnd_arm *arm, const struct tnd_arm *serving)
 {
     const double serving_ns = now_of(serving);
@@ -148,7 +148,8 @@ static double expected_of(const struct tnd_arm *arm, const struct tnd_arm *servi
 
 /* ---- looks ---- */
 
-/* What the CPU alone takes, which computes what is given up; INFINITY: there is no such plan. */
+/* Time of the plan for the CPU alone, which computes after a plan is given up; INFINITY: there is
+ * none. */
 static double fallback_ns(const struct tnd_arm_class *one)
 {
     const struct tnd_arm *serving = &one->arms[one->serving];
@@ -162,10 +163,10 @@ static double fallback_ns(const struct tnd_arm_class *one)
     return ns;
 }
 
-/* How long a use of a plan that is looked at may take: by then it has lost. No less than the CPU
- * takes to compute the graph after it, so that giving up costs at most as much again. A first use,
- * which may build kernels and move weights, gets the time predicted for that in addition, and all
- * of it doubles each time that it was not enough. */
+/* Time limit of a use in a look, after which the plan has lost. At least the time of the CPU, which
+ * computes the graph afterwards, so that giving up at most doubles the cost. A first use, which may
+ * build kernels and move weights, gets the time predicted for that in addition; the limit doubles
+ * each time it was not enough. */
 static double look_limit_ns(const struct tnd_arm_class *one, const struct tnd_arm *arm,
                             int64_t tokens)
 {
@@ -174,7 +175,7 @@ static double look_limit_ns(const struct tnd_arm_class *one, const struct tnd_ar
     return arm->used_ns > 0 ? ns : ldexp(ns + arm->entry_ns, arm->n_tries);
 }
 
-/* What was measured a day ago says nothing of today. */
+/* Forgets times older than a day. */
 static void forget_old(struct tnd_arm_class *one, uint64_t now_ns)
 {
     for (int kind = 0; kind < TND_PLAN_KINDS; kind++) {
@@ -196,14 +197,15 @@ static bool is_slow(const struct tnd_arm_class *one)
            now_of(serving) > (1 + TND_DRIFT_SHARE) * serving->beside_ns;
 }
 
-/* What was left for having become slow is looked at without credit a few times: that may pass. */
+/* Whether the kind served before and became slow: it gets a few looks without credit, since that
+ * may pass. */
 static bool is_left(const struct tnd_arm_class *one, int kind)
 {
     return one->rest < TND_OBSERVER_REST && kind == one->left;
 }
 
-/* The plan to be looked at: of those whose credit pays for it the one that has waited for longest;
- * when the serving one has become slow, the fastest. */
+/* Chooses the plan for a look: of those whose credit suffices, the one that has waited longest; if
+ * the serving plan has become slow, the fastest one. */
 static int find_look(const struct tnd_arm_class *one, int64_t tokens)
 {
     const struct tnd_arm *serving = &one->arms[one->serving];
@@ -221,7 +223,7 @@ static int find_look(const struct tnd_arm_class *one, int64_t tokens)
         double ns = expected_of(arm, serving);
         double gain_ns = (serving_ns - ns) * (double)tokens; /* of a use */
         double entry_ns = arm->used_ns == 0 ? arm->entry_ns : 0;
-        double most_loss_ns = look_limit_ns(one, arm, tokens) + again_ns; /* it is given up */
+        double most_loss_ns = look_limit_ns(one, arm, tokens) + again_ns; /* if it is given up */
         double loss_ns = fmin(2 * fmax(-gain_ns, 0), arm->on_device ? most_loss_ns : INFINITY);
         double cost_ns = loss_ns + fmax(entry_ns - TND_OBSERVER_HOARD * fmax(gain_ns, 0), 0);
         bool is_free = is_left(one, kind);
@@ -244,7 +246,7 @@ static void end_look(struct tnd_arm_class *one)
         one->rest > 0 && one->rest < TND_OBSERVER_REST / 2 ? 2 * one->rest : TND_OBSERVER_REST;
 }
 
-/* By turns with the serving plan, once its first use is over: what slows the machine slows both. */
+/* Alternates with the serving plan after the first use, so that a slow machine slows both. */
 static enum tnd_plan_kind take_turn(struct tnd_arm_class *one, int64_t tokens)
 {
     struct tnd_arm *serving = &one->arms[one->serving];
@@ -255,7 +257,7 @@ static enum tnd_plan_kind take_turn(struct tnd_arm_class *one, int64_t tokens)
         one->is_slow = is_slow(one);
         one->looked = (uint8_t)find_look(one, tokens);
         one->n_beside = one->n_handed = 0;
-        if (one->looked != NONE && is_slow(one)) { /* what it took before says nothing now */
+        if (one->looked != NONE && is_slow(one)) { /* its earlier times no longer hold */
             bool is_stall = now_of(serving) > TND_OBSERVER_STALL * serving->beside_ns;
             serving->times[0] = serving->times[(serving->n_counted - 1) % TND_ARM_RING];
             serving->n_counted = is_stall ? 1 : 0; /* other programs may cost a factor of two */
@@ -272,7 +274,7 @@ static enum tnd_plan_kind take_turn(struct tnd_arm_class *one, int64_t tokens)
     if (arm->n_counted > one->n_beside) {
         return one->serving;
     }
-    if (++one->n_handed == UINT8_MAX) { /* nobody computes by it, or a device refuses its weights */
+    if (++one->n_handed == UINT8_MAX) { /* the plan is not used, or a device refuses its weights */
         arm->is_open = false;
         end_look(one);
         return one->serving;
@@ -280,8 +282,8 @@ static enum tnd_plan_kind take_turn(struct tnd_arm_class *one, int64_t tokens)
     return one->looked;
 }
 
-/* How long a computation may take at most; 0: as long as it takes. Nothing is given up without
- * a plan on the CPU alone, nor the first use of the plan that serves, whose time nobody knows. */
+/* Time limit of a computation; 0: none. Nothing is given up if there is no plan for the CPU alone;
+ * nor is the first use of the serving plan, whose time is unknown. */
 static double limit_of(const struct tnd_arm_class *one, enum tnd_plan_kind kind, int64_t tokens)
 {
     const struct tnd_arm *arm = &one->arms[kind];
@@ -302,7 +304,7 @@ uint64_t tnd_arms_limit(struct tnd_arms *arms, uint64_t key, enum tnd_plan_kind 
     const struct tnd_arm_class *one = find(arms, key);
     const double limit_ns = one != NULL ? limit_of(one, kind, tokens) : 0;
     pthread_mutex_unlock(&arms->lock);
-    return limit_ns < 1e18 ? (uint64_t)limit_ns : 0; /* tables may say anything, even NaN */
+    return limit_ns < 1e18 ? (uint64_t)limit_ns : 0; /* tables may contain anything, even NaN */
 }
 
 bool tnd_arms_choose(struct tnd_arms *arms, uint64_t key, int64_t tokens, uint64_t now_ns,
@@ -330,7 +332,7 @@ enum tandem_status tnd_arms_offer(struct tnd_arms *arms, uint64_t key, int64_t t
     for (int kind = 0; one != NULL && kind < TND_PLAN_KINDS; kind++) {
         struct tnd_arm *arm = &one->arms[kind];
         double ns = offers[kind].us * 1e3 / (double)tokens;
-        /* what serves is known by now; what does not may have become another plan */
+        /* the serving plan is known; others may have become different plans */
         bool is_known = kind == one->serving && arm->n_counted > 0;
         arm->expected_ns = is_known ? arm->expected_ns : ns;
         arm->beside_ns = is_known ? arm->beside_ns : 0;
@@ -351,7 +353,7 @@ enum tandem_status tnd_arms_offer(struct tnd_arms *arms, uint64_t key, int64_t t
 
 /* ---- verdicts ---- */
 
-/* What makes one plan on a device slow makes the others slow, as far as they are not in use. */
+/* A slow device slows all plans on it: adjusts the expected times of those not in use. */
 static void tell_others(struct tnd_arm_class *one, const struct tnd_arm *arm,
                         const struct tnd_arm *serving)
 {
@@ -365,7 +367,7 @@ static void tell_others(struct tnd_arm_class *one, const struct tnd_arm *arm,
     }
 }
 
-/* The looked at against the serving plan, after each of its times. */
+/* Compares the plan in a look with the serving plan, after each of its times. */
 static enum tnd_arm_news judge(struct tnd_arm_class *one)
 {
     struct tnd_arm *arm = &one->arms[one->looked];
@@ -378,7 +380,7 @@ static enum tnd_arm_news judge(struct tnd_arm_class *one)
     double error = hypot(error_of(arm), error_of(serving));
     bool is_last = arm->n_counted >= TND_OBSERVER_USES / 2;
     bool is_first = one->looked_at == 0;
-    /* One time far above that of the last look may be another program's doing. */
+    /* A single time far above that of the last look may be due to another program. */
     bool is_odd = arm->n_counted == 1 && arm->beside_ns > 0 &&
                   arm->expected_ns > TND_OBSERVER_STALL * one->before_ns;
     if ((fabs(lead) < TND_CLEAR_SIGMAS * error && !is_last) || is_odd) {
@@ -395,15 +397,15 @@ static enum tnd_arm_news judge(struct tnd_arm_class *one)
     serving->beside_ns = arm->beside_ns = arm->expected_ns;
     one->serving = (uint8_t)looked;
     one->left = (uint8_t)(serving - one->arms);
-    one->rest = one->is_slow ? TND_OBSERVER_USES / 2 : one->rest; /* it may pass soon */
+    one->rest = one->is_slow ? TND_OBSERVER_USES / 2 : one->rest; /* the slowness may pass soon */
     return TND_ARM_CHANGES;
 }
 
-/* Shares for the plans that do not serve. The first one is larger, so that a plan which the table
- * has wrong is found soon. */
+/* Adds credit for plans that do not serve. The first one is larger, so that wrong predictions are
+ * found soon. */
 static void add_credits(struct tnd_arms *arms, struct tnd_arm_class *one, double ns, bool is_first)
 {
-    int n = -1; /* without the serving one */
+    int n = -1; /* does not count the serving plan */
     for (int kind = 0; kind < TND_PLAN_KINDS; kind++) {
         n += one->arms[kind].is_open;
     }
@@ -420,7 +422,7 @@ static void add_credits(struct tnd_arms *arms, struct tnd_arm_class *one, double
     }
 }
 
-/* Takes the time; returns whether it counts. */
+/* Records the time; returns whether it counts. */
 static bool take(struct tnd_arms *arms, struct tnd_arm_class *one, enum tnd_plan_kind kind,
                  double ns, double tokens, bool is_cut, uint64_t now_ns)
 {
@@ -428,9 +430,9 @@ static bool take(struct tnd_arms *arms, struct tnd_arm_class *one, enum tnd_plan
     struct tnd_arm *serving = &one->arms[one->serving];
     const double serving_ns = kept(serving) > 0 ? now_of(serving) : 0;
     const bool is_serving = kind == one->serving;
-    const bool is_new = arm->used_ns == 0; /* weights are packed and moved, once */
+    const bool is_new = arm->used_ns == 0; /* includes packing and moving weights */
     const bool is_first = arm->n_uses++ == 0;
-    const bool is_vain = is_new && is_cut; /* how fast it is afterwards is not known */
+    const bool is_vain = is_new && is_cut; /* its later speed is unknown */
     arm->used_ns = is_vain ? 0 : now_ns | 1;
     if (is_serving) {
         one->n_beside += one->looked != NONE && one->arms[one->looked].n_counted > 0;
@@ -438,7 +440,7 @@ static bool take(struct tnd_arms *arms, struct tnd_arm_class *one, enum tnd_plan
             add_credits(arms, one, ns * tokens, false);
         }
     } else if (!is_left(one, (int)kind)) {
-        /* of a first use no more than was expected: the rest comes once */
+        /* of a first use at most the expected time is charged: the rest is paid once */
         double more_ns = fmax(ns + (is_cut ? fallback_ns(one) : 0) - serving_ns, 0) * tokens;
         more_ns = is_new && !is_cut ? fmin(more_ns, arm->entry_ns) : more_ns;
         arm->credit_ns = fmax(arm->credit_ns - more_ns, 0);
@@ -449,8 +451,8 @@ static bool take(struct tnd_arms *arms, struct tnd_arm_class *one, enum tnd_plan
         end_look(one);
         return false;
     }
-    /* A first use counts when not even that made the plan slower than the serving one, or when it
-     * was none of all and much too slow. */
+    /* A first use counts if the plan was faster than the serving one in spite of it, or if it was
+     * the first use of any plan and much too slow. */
     bool is_clear =
         !is_serving && (ns < serving_ns || (!is_new && ns > TND_OBSERVER_STALL * serving_ns));
     if (is_first && !is_clear && !is_cut) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Finding cells that deviate. Each stage of each different problem has a watch with the ratios of
- * measured to predicted time in the last graphs that ran undisturbed; what all watches share, or
- * the probe shares, is the machine, not a cell. Cases are followed as long as they stand. What
- * follows from a case is in observer_table.c. */
+ * Finds cells that deviate. Each stage of each distinct problem has a watch with the ratios of
+ * measured to predicted time in the last undisturbed graphs; a deviation shared by all watches or
+ * by the probe is one of the machine, not of a cell. Cases are followed as long as they exist;
+ * observer_table.c applies them. */
 #include "runtime/observer_drift.h"
 
 #include <math.h>
@@ -20,11 +20,11 @@
 #include "tune/policy.h"
 
 enum {
-    WATCHES = 1024, /* power of two; at most half of them are used */
-    MOST_EVENTS = 8 /* of a graph; further cases wait for the next one */
+    WATCHES = 1024, /* power of two; at most half full */
+    MOST_EVENTS = 8 /* per graph; further cases wait for the next graph */
 };
 
-/* What a prediction is about. A later prediction of the same cell has a watch of its own. */
+/* Subject of a prediction. A later prediction of the same cell has its own watch. */
 struct identity {
     int64_t n, k, m;
     int32_t type, threads;
@@ -34,14 +34,14 @@ struct identity {
 
 struct watch {
     struct identity id; /* threads 0: empty */
-    bool is_reported;   /* a case came of it */
-    bool is_device;     /* with memory of its own: the machine's load is not its */
-    uint8_t strikes;    /* graphs in a row that found it wrong */
+    bool is_reported;   /* has become a case */
+    bool is_device;     /* a device with its own memory, which the machine's load does not slow */
+    uint8_t strikes;    /* consecutive graphs that found it wrong */
     uint8_t returns;    /* times that its case was withdrawn */
-    uint64_t seen;      /* number of the graph */
-    uint32_t count;     /* in that graph: stages, their time, the longest */
+    uint64_t seen;      /* number of the last graph with it */
+    uint32_t count;     /* in that graph: number, sum and maximum of stages' times */
     float sum_us, longest_us;
-    uint32_t n_ratios; /* ever */
+    uint32_t n_ratios; /* in total */
     float ratios[TND_DRIFT_RING];
     float median;
 };
@@ -50,12 +50,12 @@ struct tnd_drift {
     struct tnd_drift_cases cases;
     uint64_t n_graphs;
     int n_used;
-    int touched[WATCHES / 2]; /* watches of the graph at hand */
+    int touched[WATCHES / 2]; /* watches of the current graph */
     int n_touched;
     struct tnd_drift_event events[MOST_EVENTS]; /* of the graph at hand */
     int n_events;
-    double clock;      /* of the graph at hand, as in struct tnd_drift_moment */
-    double machine[2]; /* factor of one thread and of teams in the graph at hand; < 0: not asked */
+    double clock;      /* of the current graph, as in struct tnd_drift_moment */
+    double machine[2]; /* factors of one thread and of teams in this graph; < 0: not computed */
     struct watch watches[WATCHES];
 };
 
@@ -130,7 +130,7 @@ static int filled(const struct watch *watch)
     return watch->n_ratios < TND_DRIFT_RING ? (int)watch->n_ratios : TND_DRIFT_RING;
 }
 
-/* NULL: there is no room. */
+/* Finds or adds a watch; NULL: full. */
 static struct watch *find_identity(struct tnd_drift *drift, const struct identity *id)
 {
     size_t at = (size_t)tnd_hash_words(id, sizeof(*id)) & (WATCHES - 1);
@@ -168,7 +168,7 @@ static struct watch *find_watch(struct tnd_drift *drift, const tandem_tensor *no
     return find_identity(drift, &id);
 }
 
-/* Bytes in flight to a device, or back. */
+/* Watch of a transfer to or from a device. */
 static struct watch *find_move(struct tnd_drift *drift, const struct tandem_table *table,
                                const struct tnd_registry *registry, int slot,
                                enum tnd_direction direction, size_t bytes)
@@ -199,7 +199,8 @@ static void add_time(struct tnd_drift *drift, struct watch *watch, float us)
     watch->longest_us = us > watch->longest_us ? us : watch->longest_us;
 }
 
-/* The mean of a graph's stages; of several without the longest, which may have been interrupted. */
+/* Adds the mean of a graph's stages; of several without the longest, which may have been
+ * interrupted. */
 static void close_watch(struct watch *watch)
 {
     TND_ASSERT(watch->count > 0 && watch->id.predicted_us > 0);
@@ -213,8 +214,8 @@ static void close_watch(struct watch *watch)
 
 /* ---- judging ---- */
 
-/* How many times as long as predicted everything takes now, as the watches of teams or those of one
- * thread tell: another program slows teams more. 0: too few to know. */
+/* Factor by which everything is slower than predicted now, by the watches of teams or of single
+ * threads: another program slows teams more. 0: too few watches. */
 static double machine_factor(const struct tnd_drift *drift, bool is_parallel)
 {
     float medians[WATCHES / 2];
@@ -230,8 +231,8 @@ static double machine_factor(const struct tnd_drift *drift, bool is_parallel)
     return n >= TND_DRIFT_CELLS ? (double)median_of(medians, n) : 0.0;
 }
 
-/* Deviation in the terms of "times as long", of a median: the smallest of what the clock says and
- * what is left when the machine's own factor is taken out, or the CPU's clock rate. 1: none. */
+/* Deviation of a median as a factor: the smallest of the raw one and those corrected for the
+ * machine's factor and for the CPU's clock rate. 1: none. */
 static double deviation_of(double raw, double machine, double clock)
 {
     double by_machine = machine > 0 ? raw / machine : raw;
@@ -252,7 +253,7 @@ static double noise_of(const struct watch *watch)
     return TND_MAD_TO_SIGMA * (double)median_of(off, n) / (double)watch->median;
 }
 
-/* The cell behind a watch. */
+/* Fills in the cell of a watch. */
 static void cell_of(const struct watch *watch, const struct tnd_registry *registry,
                     const struct tandem_table *table, const struct tandem_task_config *config,
                     bool is_warm, struct tnd_drift_case *out)
@@ -279,7 +280,7 @@ static void cell_of(const struct watch *watch, const struct tnd_registry *regist
     key->warm = is_warm && tnd_table_find(table, key) != NULL;
 }
 
-/* What the table itself does not know better, as a fraction. */
+/* Relative uncertainty of the table's own time. */
 static double uncertainty_of(const struct tandem_table *table, const struct tnd_drift_case *one)
 {
     struct tnd_estimate estimate;
@@ -287,7 +288,7 @@ static double uncertainty_of(const struct tandem_table *table, const struct tnd_
     return known ? estimate.error_us / estimate.us : TND_DRIFT_SHARE;
 }
 
-/* The same, computed once a graph. */
+/* Cached machine_factor of the current graph. */
 static double machine_now(struct tnd_drift *drift, bool is_parallel)
 {
     if (drift->machine[is_parallel] < 0) {
@@ -296,7 +297,7 @@ static double machine_now(struct tnd_drift *drift, bool is_parallel)
     return drift->machine[is_parallel];
 }
 
-/* Whether the watch deviates, and then the case that could be made of it. */
+/* Whether the watch deviates; if so, fills in its case. */
 static bool deviates(struct tnd_drift *drift, const struct watch *watch,
                      const struct tandem_table *table, struct tnd_drift_case *io_case)
 {
@@ -322,7 +323,7 @@ static bool deviates(struct tnd_drift *drift, const struct watch *watch,
     return true;
 }
 
-/* The case about a cell, or NULL. */
+/* Finds the case of a cell, or NULL. */
 static struct tnd_drift_case *find_case(struct tnd_drift *drift, const struct tnd_drift_case *cell)
 {
     for (int i = 0; i < drift->cases.n; i++) {
@@ -334,7 +335,7 @@ static struct tnd_drift_case *find_case(struct tnd_drift *drift, const struct tn
     return NULL;
 }
 
-/* What the watches of the case's cell know is forgotten: from now on new times count. */
+/* Clears the watches of the case's cell: only new times count from now on. */
 static void begin_anew(struct tnd_drift *drift, const struct tnd_drift_case *one, int returns)
 {
     for (int i = 0; i < WATCHES; i++) {
@@ -378,8 +379,8 @@ static void set_trial(struct tnd_drift *drift, struct tnd_drift_case *one, bool 
     tell(drift, TND_DRIFT_TRIED, one);
 }
 
-/* A cell that was found wrong runs, as in a plan that is older, or newer, or made for its trial.
- * Whether it takes what was predicted at first. */
+/* A cell with a case has run, in an older or newer plan or in a trial. Returns whether it took its
+ * original predicted time. */
 static bool is_good(struct tnd_drift *drift, const struct watch *watch,
                     const struct tnd_drift_case *one)
 {
@@ -406,7 +407,7 @@ static void add_case(struct tnd_drift *drift, struct watch *watch, struct tnd_dr
     watch->is_reported = true;
 }
 
-/* The cell of `watch` has a case; `found` is what would be one now. */
+/* Follows the case of the watch's cell; `found` is the case by its current times. */
 static void follow_case(struct tnd_drift *drift, struct watch *watch, struct tnd_drift_case *one,
                         const struct tnd_drift_case *found, bool is_wrong)
 {
@@ -446,7 +447,8 @@ static void judge(struct tnd_drift *drift, struct watch *watch, const struct tan
     }
 }
 
-/* One case at a time is planned as if it were right: it may have been found on a bad day. */
+/* Starts and ends trials. One case at a time is planned with its original time: it may have been
+ * found on a bad day. */
 static void hold_trials(struct tnd_drift *drift)
 {
     struct tnd_drift_case *due = NULL;
@@ -455,7 +457,7 @@ static void hold_trials(struct tnd_drift *drift)
         if (one->is_on_trial && drift->n_graphs < one->trial_end) {
             return;
         }
-        if (one->is_on_trial) { /* nobody ran it */
+        if (one->is_on_trial) { /* the trial was not run */
             set_trial(drift, one, false);
             return;
         }
@@ -468,19 +470,19 @@ static void hold_trials(struct tnd_drift *drift)
 
 /* ---- a run ---- */
 
-/* Plain products alone: other operations may run as one step with their neighbours. */
+/* Compares only plain products: other operations may run in one step with their neighbours. */
 static bool is_compared(const struct tnd_step_time *time, const struct tandem_graph *graph,
                         const struct tandem_plan *plan)
 {
     return time->kind == TND_STEP_WORK && time->stage < TANDEM_STAGES &&
            time->role == TND_ITEM_WHOLE && /* no part of a product: the table has whole ones */
            graph->nodes[time->node]->op == TANDEM_OP_MUL_MAT &&
-           plan->nodes[time->node].reason == TANDEM_REASON_TABLE && /* not changed by hand, say */
+           plan->nodes[time->node].reason == TANDEM_REASON_TABLE && /* not changed by the program */
            plan->nodes[time->node].predicted_us[time->stage] > 0;
 }
 
-/* Whether the machine was quiet while a stage ran; then by how much the probe was slowed
- * (`out_slowed`, at least 1). */
+/* Whether the machine was quiet while a stage ran; if so, `out_slowed` is the factor of the probe,
+ * at least 1. */
 static bool is_quiet(const struct tnd_drift_moment *moment, const struct tnd_step_time *time,
                      bool is_team, double *out_slowed)
 {
@@ -489,7 +491,7 @@ static bool is_quiet(const struct tnd_drift_moment *moment, const struct tnd_ste
     return slowed > 0 && slowed < 1 + TND_DRIFT_SHARE / 2 && tnd_time_is_quiet(time);
 }
 
-/* Takes what counts into the watches; `out_nodes` gets a node of each one touched. */
+/* Adds the times that count to their watches; `out_nodes` gets a node of each touched watch. */
 static void watch_times(struct tnd_drift *drift, const struct tandem_table *table,
                         const struct tnd_registry *registry, const struct tandem_graph *graph,
                         const struct tandem_plan *plan, const struct tnd_drift_moment *moment,
@@ -538,7 +540,7 @@ int tnd_drift_observe(struct tnd_drift *drift, const struct tandem_table *table,
                       int n_times)
 {
     if (2 * (drift->n_used + 8) > WATCHES) {
-        forget_watches(drift); /* many different problems: none of them lasts */
+        forget_watches(drift); /* too many distinct problems: starts over */
     }
     int nodes[WATCHES / 2]; /* of the touched watches */
     drift->n_graphs++;
@@ -550,7 +552,7 @@ int tnd_drift_observe(struct tnd_drift *drift, const struct tandem_table *table,
     for (int i = 0; i < drift->n_touched; i++) {
         close_watch(&drift->watches[drift->touched[i]]);
     }
-    int n_touched = drift->n_touched; /* find_watch adds none below: all are there */
+    int n_touched = drift->n_touched; /* find_watch adds none below: all exist */
     for (int i = 0; i < n_touched; i++) {
         struct watch *watch = &drift->watches[drift->touched[i]];
         const struct tandem_plan_node *choice = &plan->nodes[nodes[i]];

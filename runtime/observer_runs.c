@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Runs that are timed step by step: how the machine is meanwhile, what that costs, and what follows
- * for the table. */
+ * Runs that are timed step by step: the machine's state, the cost of timing, and updating the
+ * table. */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,11 +49,11 @@ static bool reserve(struct tnd_observer *observer, int n)
     return true;
 }
 
-/* ---- what comparing costs, and how the machine is ---- */
+/* ---- cost of comparing, state of the machine ---- */
 
 void tnd_observer_add_computed(tandem_runtime *runtime, uint64_t ns)
 {
-    /* a sum that is read now and then; nothing else depends on it */
+    /* a statistic; nothing depends on its order */
     atomic_fetch_add_explicit(&runtime->observer.computed_ns, ns, memory_order_relaxed);
 }
 
@@ -62,19 +62,19 @@ void tnd_runtime_set_probe(tandem_runtime *runtime, tnd_watch_probe_fn probe)
     runtime->observer.probe = probe;
 }
 
-/* Each comparison is paid before the next one begins. */
+/* Whether the previous comparisons are within their share of the computing time. */
 static bool is_affordable(const struct tnd_observer *observer)
 {
     uint64_t computed_ns = atomic_load_explicit(&observer->computed_ns, memory_order_relaxed);
     return (double)observer->spent_ns <= TND_DRIFT_COST * (double)computed_ns;
 }
 
-/* What timing one step takes worker 0. The others read their clocks at the same time. */
+/* Time that worker 0 spends on timing one step. The others read their clocks at the same time. */
 static uint64_t step_ns(const struct tnd_clock *clock)
 {
     enum {
         TIMES = 16,
-        READINGS = 3 /* of both clocks: around the step, around the worker's part */
+        READINGS = 3 /* clock readings: around the step, and around the worker's part */
     };
     uint64_t begin_ns = clock->now_ns(clock);
     for (int i = 0; i < TIMES * READINGS; i++) {
@@ -84,8 +84,8 @@ static uint64_t step_ns(const struct tnd_clock *clock)
     return (clock->now_ns(clock) - begin_ns) / TIMES;
 }
 
-/* The reference kernel's best time of the newest sweep, for as many rounds as the probe's; 0:
- * unknown. */
+/* The reference kernel's best time in the newest sweep, scaled to the probe's rounds; 0: unknown.
+ */
 static double table_chain_us(tandem_runtime *runtime)
 {
     double us = 0;
@@ -108,7 +108,7 @@ static double worse(double a, double b)
     return a > b ? a : b;
 }
 
-/* The worse of this probe and the one before counts. */
+/* Runs the probe; the worse of this probe and the previous one counts. */
 static void probe(tandem_runtime *runtime, const tandem_plan *plan)
 {
     struct tnd_observer *observer = &runtime->observer;
@@ -155,12 +155,12 @@ struct tnd_step_time *tnd_observer_begin(tandem_runtime *runtime, const tandem_p
     return observer->times;
 }
 
-/* Plans go by the times that were found. Both locks are held. */
+/* Makes the planner use the measured times. Both locks are held. */
 static void adopt(tandem_runtime *runtime)
 {
     tandem_table *corrected = NULL;
     if (tnd_drift_correct(runtime->observer.drift, runtime->table, &corrected, NULL) != TANDEM_OK) {
-        return; /* without memory the table stays as it is */
+        return; /* out of memory: keeps the table */
     }
     tnd_planner_set_table(runtime->planner, corrected);
     tandem_table_free(runtime->corrected);
@@ -223,9 +223,9 @@ void tnd_observer_end(tandem_runtime *runtime, const tandem_graph *graph, const 
     atomic_store_explicit(&observer->is_taken, false, memory_order_release);
 }
 
-/* ---- what the program sees ---- */
+/* ---- public calls ---- */
 
-/* The drift that is about the table in use; NULL: none. The observer is locked. */
+/* The drift of the table in use; NULL: none. The observer is locked. */
 static const struct tnd_drift *current_drift(tandem_runtime *runtime)
 {
     pthread_mutex_lock(&runtime->lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What follows from cells that deviate: a table to plan by, and marks for the next measuring. */
+ * Applies deviations: a table to plan by, and stale marks for the next bench. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static const struct tnd_sample *sample_at(const struct tnd_curve *curve, int64_t
     return NULL;
 }
 
-/* The time of any shape, measured or not. */
+/* Estimates the time of any shape, measured or not. */
 static bool estimate(const struct tandem_table *table, const struct tnd_curve_key *key, int64_t m,
                      struct tnd_estimate *out)
 {
@@ -60,8 +60,8 @@ static bool estimate(const struct tandem_table *table, const struct tnd_curve_ke
                               key->k, m, key->threads, out);
 }
 
-/* A shape or thread count that was not measured gets a curve: what was predicted for it, times what
- * was found at one M. */
+/* Adds a curve for a shape or thread count that was not measured: its predictions times the factor
+ * found at one M. */
 static enum tandem_status make_curve(const struct tnd_drift_case *one,
                                      const struct tandem_table *from, struct tandem_table *to)
 {
@@ -80,7 +80,7 @@ static enum tandem_status make_curve(const struct tnd_drift_case *one,
     return TANDEM_OK;
 }
 
-/* A link is slower or faster at every length: the case with the most bytes tells by how much. */
+/* Scales a link's times at all lengths, by the case with the most bytes. */
 static void correct_move(const struct tnd_drift_cases *cases, const struct tnd_drift_case *one,
                          struct tandem_table *table)
 {
@@ -141,7 +141,7 @@ enum tandem_status tnd_drift_correct(const struct tnd_drift *drift,
     return TANDEM_OK;
 }
 
-/* The curve of a cell, with the samples stale on which an estimate rests. */
+/* Adds a cell's curve with the samples stale on which its estimate rests. */
 static enum tandem_status add_stale(tandem_table *stale, const struct tandem_table *table,
                                     const struct tnd_drift_case *one)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Which weights devices keep: asks the devices for their memory, lets tune/ decide, and hands the
- * result to the planner. */
+ * Decides which weights devices keep: asks the devices for their memory, lets tune/ decide, and
+ * passes the result to the planner. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -14,13 +14,13 @@
 
 enum { MOST_WEIGHTS = 1 << 20, MOST_LISTED = 16, MOST_EXPERTS = 1 << 14 };
 
-/* One call. */
+/* State of one call. */
 struct placing {
     const struct tandem_place_weight *given;
     int n;
     struct tandem_place_options options;
     struct tnd_runtime_parts parts;
-    uint8_t slots[TND_MAX_SLOTS]; /* of devices, side 1 at 0 */
+    uint8_t slots[TND_MAX_SLOTS]; /* slots of devices; index 0: side 1 */
     struct tnd_fit_options fit;
     struct tnd_fit_model model;
     tandem_table *table;
@@ -29,16 +29,16 @@ struct placing {
     struct tnd_placed *placed;
     int n_placed;
     uint8_t *sides;
-    uint8_t *sides_now; /* what counts before the call */
+    uint8_t *sides_now; /* placement before the call */
     uint8_t *hot_now;   /* {use_experts, use_layers}: slots; those of whole layers too */
     float *shares;      /* of experts, for `placed` */
     int32_t *experts;   /* {use_experts}, hot ones of a layer */
-    int32_t hot_layer;  /* whose experts were counted last */
+    int32_t hot_layer;  /* layer whose experts were counted last */
     struct tandem_place_info before;
     float *all_shares;
 };
 
-/* ---- what is given ---- */
+/* ---- inputs ---- */
 
 static enum tandem_status read_weights(struct placing *p, struct tandem_error *error)
 {
@@ -57,7 +57,7 @@ static enum tandem_status read_weights(struct placing *p, struct tandem_error *e
     return TANDEM_OK;
 }
 
-/* The device that the backend in a slot has opened, by its name; 0: nobody knows its memory. */
+/* Memory of the device that the backend in a slot has opened, by its name; 0: unknown. */
 static int64_t ask_memory(const struct tnd_runtime_parts *parts, int slot)
 {
     tandem_backend *backend = tnd_registry_backend(parts->registry, slot);
@@ -108,7 +108,7 @@ static enum tandem_status find_devices(struct placing *p, struct tandem_error *e
     for (int side = 1; side <= p->fit.n_devices; side++) {
         const int64_t bytes = p->fit.memory[side];
         if (bytes <= 0 && p->options.only_if_needed) {
-            p->fit.n_devices = 0; /* nobody can say whether it is */
+            p->fit.n_devices = 0; /* unknown whether it is */
             return TANDEM_OK;
         }
         if (bytes <= 0) {
@@ -138,7 +138,7 @@ static int slot_of(const struct placing *p, int side)
 
 /* ---- experts apart ---- */
 
-/* Layer of a weight of experts whose use is known; -1: of another one. */
+/* Layer of an expert weight with known use; -1: another weight. */
 static int32_t used_layer(const struct placing *p, int i)
 {
     const struct tandem_place_options *o = &p->options;
@@ -148,7 +148,7 @@ static int32_t used_layer(const struct placing *p, int i)
     return is_used && layer < o->use_layers ? layer : -1;
 }
 
-/* What was placed before. */
+/* Reads the previous placement. */
 static void read_now(struct placing *p)
 {
     const int64_t experts = p->options.use_experts;
@@ -175,8 +175,8 @@ static void read_now(struct placing *p)
     }
 }
 
-/* Bytes that a device gets of a weight which it has not yet; counts the experts of a layer with its
- * first weight. */
+/* Bytes of a weight to be uploaded to its device; counts the experts of a layer with its first
+ * weight. */
 static double new_bytes(const struct placing *p, int i, int *out_side, int *io_experts)
 {
     const int32_t layer = used_layer(p, i);
@@ -204,7 +204,7 @@ static double new_bytes(const struct placing *p, int i, int *out_side, int *io_e
     return side > 0 && !is_there ? (double)p->weights[i].bytes : 0;
 }
 
-/* Whether what is placed stays: a change would not earn twice what its uploads take. */
+/* Whether the previous placement stays: a change would not save twice the time of its uploads. */
 static bool stays(struct placing *p, struct tandem_place_info *io_info)
 {
     double moved_us = 0;
@@ -235,7 +235,8 @@ static bool stays(struct placing *p, struct tandem_place_info *io_info)
     return !((now_us - then_us) / tokens * p->options.keep_tokens >= 2 * moved_us);
 }
 
-/* Shares of some experts of a layer: hot ones in their order, or all with 0 for the hot ones. */
+/* Adds shares of experts of a layer: the hot ones in their order, or all, with 0 for the hot ones.
+ */
 static const float *add_shares(struct placing *p, int32_t layer, int64_t n_hot, bool only_hot)
 {
     const int64_t experts = p->options.use_experts;
@@ -321,7 +322,7 @@ static enum tandem_status out_of_memory(const struct placing *p, struct tandem_e
                          "place: out of memory for %d weights", p->n);
 }
 
-/* A hot weight and the rest of it have at most twice the shares of a layer. */
+/* Allocates for at most two lists of shares per layer: hot experts and the others. */
 static enum tandem_status reserve_shares(struct placing *p, struct tandem_error *error)
 {
     size_t n = 0;
@@ -333,7 +334,7 @@ static enum tandem_status reserve_shares(struct placing *p, struct tandem_error 
     return p->all_shares != NULL ? TANDEM_OK : out_of_memory(p, error);
 }
 
-/* `*out_placement` stays NULL where nothing is placed. */
+/* `*out_placement` stays NULL if nothing is placed. */
 static enum tandem_status decide(tandem_runtime *runtime, struct placing *p,
                                  struct tandem_place_info *out_info,
                                  struct tnd_placement **out_placement, struct tandem_error *error)
@@ -393,7 +394,7 @@ static void end(struct placing *p)
     tnd_free(p->all_shares);
 }
 
-/* ---- the calls ---- */
+/* ---- public calls ---- */
 
 static enum tandem_status check(const struct placing *p, struct tandem_error *error)
 {
@@ -415,7 +416,7 @@ static enum tandem_status check(const struct placing *p, struct tandem_error *er
                                    MOST_WEIGHTS, MOST_EXPERTS);
 }
 
-/* What experts moved. */
+/* Logs which experts have moved. */
 static void tell(tandem_runtime *runtime, const struct tandem_place_info *before,
                  const struct tandem_place_info *now)
 {

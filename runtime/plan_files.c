@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Plans in files: written as a whole or not at all, read with checks against the graph. */
+ * Plans in files: written completely or not at all, and checked against the graph when read. */
 #include <string.h>
 
 #include "base/file.h"

@@ -5,7 +5,7 @@
 #include "base/tnd_status.h"
 #include "runtime/runtime_internal.h"
 
-/* A backend that cannot keep what it made says so once, and computing goes on. */
+/* Saves prepared weights. A backend that cannot logs it once; computing continues. */
 static void keep(const struct tnd_runtime_parts *parts)
 {
     for (int slot = TANDEM_BACKEND_CPU; slot < tnd_registry_count(parts->registry); slot++) {
@@ -33,7 +33,7 @@ enum tandem_status tandem_runtime_prepare(tandem_runtime *runtime, const tandem_
                              "prepare: a plan of %d nodes for a graph of %d", plan->n_nodes,
                              graph->n_nodes);
     }
-    for (int i = 0; i < plan->n_nodes; i++) { /* plans are changed by hand */
+    for (int i = 0; i < plan->n_nodes; i++) { /* the program may have changed the plan */
         const struct tandem_plan_node *node = &plan->nodes[i];
         const int slot = node->stage[TANDEM_STAGE_COMPUTE].backend;
         if (slot >= tnd_registry_count(parts.registry) || node->n_threads < 1) {

@@ -101,8 +101,8 @@ static int print_node(const struct tnd_registry *registry, struct tnd_pool *pool
     return write(user, line, used + 1);
 }
 
-/* What a run moves between host and devices, states and weights being there already or not; and
- * how often workers meet. */
+/* Describes transfers of a run between host and devices, with and without states and weights in
+ * place, and how often workers synchronise. */
 static void describe_steps(const struct tnd_steps *steps, char *out, size_t n)
 {
     int count[2] = {0, 0};
@@ -164,7 +164,7 @@ enum tandem_status tnd_print_plan(const struct tnd_registry *registry, struct tn
     if (tandem_plan_node_count(plan) != graph->n_nodes) {
         return TANDEM_E_ARGUMENT;
     }
-    /* When it cannot be unfolded, running it will say why. One with a schedule has other steps. */
+    /* If it cannot be unfolded, running it reports why. A plan with a schedule has other steps. */
     if (!tnd_plan_is_scheduled(plan)) {
         (void)tnd_steps_new(graph, plan, registry, &steps, NULL);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A plan as text, one line a node. */
+ * Prints a plan, one line per node. */
 #ifndef TND_PRINT_PLAN_H
 #define TND_PRINT_PLAN_H
 
@@ -9,8 +9,8 @@
 #include "tandem/log.h"
 #include "tandem/profile.h"
 
-/** `pool` says which rows are whose on a machine of several NUMA nodes. Errors: ARGUMENT
- *  (plan and graph differ in their number of nodes), FILE (the writer stopped). */
+/** `pool`: rows of each NUMA node. Errors: ARGUMENT (plan and graph differ in their number of
+ * nodes), FILE (the writer stopped). */
 enum tandem_status tnd_print_plan(const struct tnd_registry *registry, struct tnd_pool *pool,
                                   const struct tandem_graph *graph, const struct tandem_plan *plan,
                                   tandem_write_fn write, void *user);

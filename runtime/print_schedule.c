@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The schedule of a plan for people: parts of nodes, predicted times by lane, the critical path,
- * and why it was taken or not. */
+ * Prints the schedule of a plan: parts of nodes, predicted times by lane, the critical path, and
+ * why it was chosen or not. */
 #include "runtime/print_schedule.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/tnd_assert.h"
 #include "sched/plan.h"
 
-enum { HOW_NEAR_NS = 5 }; /* floats of a long graph are no closer */
+enum { HOW_NEAR_NS = 5 }; /* precision of floats for a long graph */
 
 /* "opencl", "opencl upload". */
 static void name_lane(const struct tnd_registry *registry, const struct tandem_plan_span *span,
@@ -61,7 +61,7 @@ static struct lane_sum *lane_of(struct lane_sum *lanes, int *io_n, const char *n
     return &lanes[i];
 }
 
-/* The span whose end let another one begin: the last one to end until then; -1: none. */
+/* The span that the next one waited for: the last one to end by then; -1: none. */
 static int cause_of(const struct tandem_plan *plan, double begin_us)
 {
     int cause = -1;

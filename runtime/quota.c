@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Following the control group's quota and other programs. /proc/stat: proc(5). */
+ * Adapts to the control group's quota and to other programs. /proc/stat: proc(5). */
 #include "runtime/quota.h"
 
 #include <ctype.h>
@@ -14,9 +14,10 @@
 #include "base/cgroup.h"
 
 #define LOOK_NS UINT64_C(1000000000)
-/* The number of threads stays while the CPUs that others leave differ from it by less than this.
- * Unit: CPUs. Why: a program that keeps half a CPU busy would change the number at every second
- * look; one that keeps a CPU of two busy beside two threads leaves 1.33, which must change it. */
+/* The number of threads stays as long as the CPUs left by other programs differ from it by less
+ * than this. Unit: CPUs. Why: with a program that keeps half a CPU busy, the number would change at
+ * every second check; one that keeps a CPU of two busy beside two threads leaves 1.33, which must
+ * change it. */
 #define STAYS   0.6
 
 /* ---- other programs ---- */
@@ -41,7 +42,7 @@ int64_t tnd_quota_busy(const char *path, const struct tnd_topology *topology, in
         int cpu;
         uint64_t user, system, irq, softirq, steal;
         if (strncmp(line, "cpu", 3) == 0 &&
-            isdigit((unsigned char)line[3]) != 0 && /* "cpu " is all of them */
+            isdigit((unsigned char)line[3]) != 0 && /* "cpu " is the sum */
             sscanf(line,
                    "cpu%d %" SCNu64 " %*u %" SCNu64 " %*u %*u %" SCNu64 " %" SCNu64 " %" SCNu64,
                    &cpu, &user, &system, &irq, &softirq, &steal) == 6 &&
@@ -64,13 +65,13 @@ static uint64_t own_ns(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Who goes before others, or after them, has another share than they have. */
+/* Whether this process has normal priority; otherwise it gets another share than other programs. */
 static bool is_like_others(void)
 {
     return sched_getscheduler(0) == SCHED_OTHER && getpriority(PRIO_PROCESS, 0) == 0;
 }
 
-/* The threads that CPUs are worth; 0: as many as there are CPUs. */
+/* Number of threads for these CPUs; 0: one per CPU. */
 static int threads_of(double left, int n_cpus, int before)
 {
     if (fabs(left - (before == 0 ? n_cpus : before)) < STAYS) {
@@ -79,7 +80,7 @@ static int threads_of(double left, int n_cpus, int before)
     return left >= n_cpus - 0.5 ? 0 : left < 1.5 ? 1 : (int)(left + 0.5);
 }
 
-/* The threads that other programs leave room for; 0: all, or nobody knows. */
+/* Number of threads that other programs leave CPUs for; 0: all, or unknown. */
 static int look_at_others(struct tnd_quota *quota, uint64_t now_ns)
 {
     const struct tnd_topology *topology = atomic_load(&quota->topology);
@@ -91,7 +92,7 @@ static int look_at_others(struct tnd_quota *quota, uint64_t now_ns)
     const uint64_t own = own_ns();
     const double s = 1e-9 * (double)(now_ns - quota->looked_ns);
     const double own_s = 1e-9 * (double)(own - quota->own_ns);
-    /* (A CPU that comes online brings all that it ever did, one that goes takes it along.) */
+    /* (A CPU that goes online or offline changes the sum by its whole history.) */
     const bool is_told = cpus > 0 && cpus == quota->busy_cpus && ticks >= 0 && s > 0;
     quota->looked_ns = now_ns;
     quota->own_ns = own;
@@ -103,7 +104,7 @@ static int look_at_others(struct tnd_quota *quota, uint64_t now_ns)
                       atomic_load_explicit(&quota->left, memory_order_relaxed));
 }
 
-/* ---- looking ---- */
+/* ---- checking ---- */
 
 void tnd_quota_init(struct tnd_quota *quota, double at_open, const struct tnd_topology *topology,
                     const struct tnd_clock *clock)
@@ -125,7 +126,7 @@ void tnd_quota_init(struct tnd_quota *quota, double at_open, const struct tnd_to
     atomic_init(&quota->left, 0);
 }
 
-/* More than at the beginning is no limit: the pool has no more threads. */
+/* A larger quota than at the start is no limit: the pool has no more threads. */
 static int limit_of(const struct tnd_quota *quota, double now)
 {
     bool is_less = now > 0 && (quota->at_open == 0 || now < quota->at_open);
@@ -152,14 +153,14 @@ void tnd_quota_look(struct tnd_quota *quota, const struct tnd_log *log)
 {
     uint64_t now_ns = quota->clock->now_ns(quota->clock);
     uint64_t due_ns = atomic_load_explicit(&quota->due_ns, memory_order_relaxed);
-    /* One of several threads looks, however long it takes. Acquire: pairs with the release below,
-     * so that the next one sees what this one has noted. */
+    /* Only one thread checks, however long it takes. Acquire: pairs with the release below, so that
+     * the next one sees its results. */
     if (now_ns < due_ns ||
         !atomic_compare_exchange_strong_explicit(&quota->due_ns, &due_ns, UINT64_MAX,
                                                  memory_order_acquire, memory_order_relaxed)) {
         return;
     }
-    /* (What others did while nothing was computed for long says little of now.) */
+    /* After a long pause the average load says little about the present. */
     const bool is_old = now_ns - quota->looked_ns > 4 * LOOK_NS;
     const int left = look_at_others(quota, now_ns);
     atomic_store_explicit(&quota->due_ns, now_ns + (is_old ? LOOK_NS / 4 : LOOK_NS),

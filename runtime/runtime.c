@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The front door: ties backends, pool, executor, table and planner together. Holds no knowledge of
- * its own; each call is handed to the room that owns it. */
+ * Public interface of a runtime: connects backends, pool, executor, table and planner. Each call is
+ * passed to the room that implements it. */
 #include "tandem/runtime.h"
 
 #include <errno.h>
@@ -35,8 +35,6 @@
 #include "table/table_layers.h"
 #include "tune/policy.h"
 
-/* Weights that take no more than this part of the last-level cache stay there: the rest is for
- * activations and for others. */
 enum { MAX_THREADS = 1024 };
 
 /* ---- after a fork ---- */
@@ -62,7 +60,7 @@ enum tandem_status tnd_runtime_check(const tandem_runtime *runtime, const char *
 
 /* ---- opening ---- */
 
-/* TANDEM_LOG speaks last: it is how a user looks into somebody else's program. */
+/* TANDEM_LOG has priority: it lets a user look into any program. */
 static enum tandem_log_level level_from_environment(enum tandem_log_level asked)
 {
     static const char *const names[] = {"off", "error", "warn", "info", "debug"};
@@ -96,7 +94,7 @@ enum tandem_status tnd_runtime_find_profile(const tandem_runtime *runtime, const
     return TANDEM_OK;
 }
 
-/* Plans by `table` (not NULL) aim at what the program wants, or at time where it has no joules. */
+/* Sets the objective for `table` (not NULL): the program's, or time if the table has no joules. */
 static void aim(const tandem_runtime *runtime, tandem_table *table)
 {
     struct tandem_error error;
@@ -107,8 +105,8 @@ static void aim(const tandem_runtime *runtime, tandem_table *table)
     }
 }
 
-/* Loads the layers of tables, with the file that the options name on top. Whatever is wrong with
- * them is remembered and logged once. */
+/* Loads the layers of tables, with the file named in the options on top. Problems are kept and
+ * logged once. */
 static void load_table(tandem_runtime *runtime, const char *path)
 {
     struct tandem_error *why = &runtime->table_error;
@@ -186,7 +184,7 @@ static enum tandem_status open_pool(tandem_runtime *runtime,
     pool_options.nice = options->nice;
     pool_options.team = options->team;
     pool_options.team_user = options->team_user;
-    /* Where an application's threads run is not ours to say. */
+    /* The application decides where its own threads run. */
     pool_options.topology = options->team == NULL ? tnd_numa_topology(runtime) : NULL;
     return tnd_pool_new(&pool_options, &runtime->pool, error);
 }
@@ -219,7 +217,7 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
     tnd_planner_set_refused(runtime->planner, refused_by, runtime->exec);
     tnd_planner_force(runtime->planner, forced);
     tnd_planner_set_error_bound(runtime->planner, runtime->error_bound);
-    /* A program that names a number of threads, binds them or brings them decides itself. */
+    /* A program that sets the number of threads, binds them or provides them decides itself. */
     const bool decides = options->n_threads > 0 || options->n_cpu_ids > 0 ||
                          options->team != NULL ||
                          tnd_environment_number(TND_ENVIRONMENT_THREADS) >= 1;
@@ -290,7 +288,7 @@ enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *opti
 void tandem_runtime_close(tandem_runtime *runtime)
 {
     if (runtime == NULL || is_inherited(runtime)) {
-        return; /* nothing of it can be ended here */
+        return; /* its threads belong to the parent */
     }
     struct tandem_error error;
     if (tnd_trace_close(runtime->trace, &error) != TANDEM_OK) {
@@ -328,7 +326,7 @@ enum tandem_status tandem_runtime_add_backend(tandem_runtime *runtime,
     TND_TRY(tnd_runtime_check(runtime, "add_backend", error));
     TND_REQUIRE(api, "add_backend", error);
     TND_TRY(tnd_registry_add(runtime->registry, api, settings, error));
-    tnd_runtime_forget_choices(runtime); /* it may be faster */
+    tnd_runtime_forget_choices(runtime); /* the new backend may be faster */
     return TANDEM_OK;
 }
 
@@ -348,7 +346,7 @@ enum tandem_status tandem_runtime_table_status(const tandem_runtime *runtime,
     return status;
 }
 
-/* Another table serves. The runtime is locked. */
+/* Replaces the table. The runtime is locked. */
 static void take_table(tandem_runtime *runtime, tandem_table *table)
 {
     if (table != NULL) {
@@ -506,11 +504,12 @@ enum tandem_status tnd_runtime_check_graph(const tandem_graph *graph, struct tan
     return TANDEM_OK;
 }
 
-/* One of several threads measures, once in the life of a runtime: never inside a later request. */
+/* Measures in one of several threads, once in the life of a runtime: never during a later request.
+ */
 static void tune_on_first_use(tandem_runtime *runtime, const tandem_graph *graph)
 {
-    /* Who gets the flag may measure; acquire and release pair with each other, from one owner to
-     * the next. */
+    /* The thread that gets the flag may measure; acquire and release pair between successive
+     * owners. */
     if (atomic_load_explicit(&runtime->may_tune, memory_order_relaxed) &&
         atomic_exchange_explicit(&runtime->may_tune, false, memory_order_acquire) &&
         !tnd_tune_on_first_use(runtime, graph)) {
@@ -518,7 +517,7 @@ static void tune_on_first_use(tandem_runtime *runtime, const tandem_graph *graph
     }
 }
 
-/* Once for a graph that is planned again and again. */
+/* Logs slow nodes, once for a graph that is planned repeatedly. */
 static void tell_slow_nodes(tandem_runtime *runtime, const tandem_graph *graph)
 {
     const struct tnd_reference_work work = tnd_graph_reference_work(graph);
@@ -666,7 +665,7 @@ void tnd_runtime_parts(tandem_runtime *runtime, struct tnd_runtime_parts *out)
 void tnd_runtime_forget_choices(tandem_runtime *runtime)
 {
     pthread_mutex_lock(&runtime->lock);
-    /* begins anew with the same table */
+    /* clears the planner's choices, with the same table */
     tnd_planner_set_table(runtime->planner, tnd_runtime_locked_table(runtime));
     pthread_mutex_unlock(&runtime->lock);
     tnd_arms_begin_round(&runtime->observer.arms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Inside of a runtime, for runtime.c and those files of this room that watch over it. */
+ * Internals of a runtime, for runtime.c and the files of this room that observe it. */
 #ifndef TND_RUNTIME_INTERNAL_H
 #define TND_RUNTIME_INTERNAL_H
 
@@ -23,13 +23,13 @@ struct tandem_runtime {
     struct tnd_pool *pool;
     struct tnd_exec *exec;
     struct tnd_planner *planner;
-    struct tnd_trace *trace; /* NULL: nobody asked for one */
+    struct tnd_trace *trace; /* NULL: not requested */
     struct tnd_observer observer;
     struct tnd_quota quota;
-    _Atomic uint64_t told_slow;  /* serial of the graph whose slow nodes were told of last */
+    _Atomic uint64_t told_slow;  /* serial of the graph whose slow nodes were logged last */
     atomic_bool may_tune;        /* TANDEM_TUNE asks for it, and nothing was measured yet */
     atomic_bool packs_gradually; /* as the last tandem_runtime_prepare said */
-    atomic_bool may_tune_convs;  /* the same of methods of convolutions */
+    atomic_bool may_tune_convs;  /* the same for methods of convolutions */
     struct tandem_chooser chooser;
 
     char table_path[TND_TABLE_PATH_MAX]; /* written while opening only: programs read it */
@@ -38,10 +38,10 @@ struct tandem_runtime {
     tandem_table *table;
     tandem_table
         *corrected;       /* what is planned by when cells of `table` were found wrong; or NULL */
-    unsigned table_round; /* counts tables */
+    unsigned table_round; /* incremented with each table */
     enum tandem_objective objective;
     double error_bound;
-    bool is_from_file; /* `table` came from table_path, and nobody has replaced it */
+    bool is_from_file; /* `table` came from table_path, and was not replaced */
     struct tandem_error table_error;
     struct tandem_place_info placed; /* what the planner's placement is about */
     int n_threads;
@@ -50,11 +50,11 @@ struct tandem_runtime {
 /** Index of a profile by name; -1 for NULL. Errors: NOT_FOUND. */
 enum tandem_status tnd_runtime_find_profile(const tandem_runtime *runtime, const char *name,
                                             int *out_profile, struct tandem_error *error);
-/** tnd_table_update_file; what became of an old file goes to the log. */
+/** tnd_table_update_file; logs what happened to an old file. */
 enum tandem_status tnd_runtime_update_file(tandem_runtime *runtime, const char *path,
                                            const tandem_table *table, struct tandem_error *error);
-/** What is planned by; NULL: nothing. The caller holds `lock` as long as it reads the table: a run
- *  of another thread may replace and free it (tnd_observer_end). */
+/** The planner's table; NULL: none. The caller must hold `lock` while reading it: a run of another
+ * thread may replace and free it (tnd_observer_end). */
 const struct tandem_table *tnd_runtime_locked_table(const tandem_runtime *runtime);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * NUMA nodes of a runtime; see runtime_nodes.h. The nodes themselves are the topology's business,
- * sharing rows out that of backends/chunks.h, pages that of the CPU's packed weights. */
+ * NUMA nodes of a runtime; see runtime_nodes.h. The topology finds nodes, backends/chunks.h divides
+ * rows among them, and the CPU's packed weights place pages. */
 #include "runtime/runtime_nodes.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ void tnd_numa_place(const tandem_runtime *runtime, const struct tandem_table *ta
                           : TND_NUMA_FIRST_TOUCH;
     }
     if (numa.policy == TND_NUMA_MIRROR && tnd_pool_nodes(runtime->pool) == NULL) {
-        numa.policy = TND_NUMA_FIRST_TOUCH; /* an application's threads: nobody has a node */
+        numa.policy = TND_NUMA_FIRST_TOUCH; /* an application's threads: they have no nodes */
     }
     numa.n_nodes = topology->n_numa_nodes;
     memcpy(numa.node_ids, topology->node_ids, sizeof(numa.node_ids));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the tune tool sees of a runtime: its parts, borrowed. */
+ * A runtime's parts, for the tune tool; borrowed. */
 #ifndef TND_RUNTIME_H
 #define TND_RUNTIME_H
 
@@ -18,11 +18,11 @@ struct tnd_runtime_parts {
     const struct tnd_clock *clock;
     const struct tnd_topology *topology;
     double error_bound;
-    struct tnd_trace *trace; /* NULL: nobody asked for one */
+    struct tnd_trace *trace; /* NULL: not requested */
     const struct tnd_log *log;
 };
 
-/** A probe of tests: how many times as long as at best it takes on the caller and on the team. */
+/** A probe for tests: its time relative to the best, on the caller and on the team. */
 typedef void (*tnd_watch_probe_fn)(double *out_caller, double *out_team);
 
 void tnd_runtime_parts(tandem_runtime *runtime, struct tnd_runtime_parts *out);
@@ -30,25 +30,25 @@ void tnd_runtime_parts(tandem_runtime *runtime, struct tnd_runtime_parts *out);
 int tnd_runtime_graph_threads(const tandem_runtime *runtime, const tandem_graph *graph);
 /** For tests: another probe, NULL: the real one. No run may be in progress. */
 void tnd_runtime_set_probe(tandem_runtime *runtime, tnd_watch_probe_fn probe);
-/** For tests: another clock and control group. */
+/** For tests: sets another clock and control group. */
 void tnd_runtime_set_quota_files(tandem_runtime *runtime, const char *root, const char *self,
                                  const struct tnd_clock *clock);
-/** A copy of the table in use, which the caller owns; NULL when there is none. Errors: MEMORY. */
+/** Copies the table in use; the caller owns the copy. NULL: none. Errors: MEMORY. */
 enum tandem_status tnd_runtime_copy_table(tandem_runtime *runtime, tandem_table **out_table,
                                           struct tandem_error *error);
-/** Fills in the devices of a runtime with memory of their own: names, slots, and what they have for
- *  weights; memory[side] that is not 0 stays. 0 afterwards: nobody knows it. */
+/** Fills in a runtime's devices with their own memory: names, slots, and memory for weights; keeps
+ * memory[side] unless 0. 0 afterwards: unknown. */
 void tnd_runtime_fit_devices(const struct tnd_runtime_parts *parts,
                              struct tnd_fit_options *io_options, uint8_t out_slots[TND_MAX_SLOTS]);
-/** Whether a public call may use the runtime: ARGUMENT for NULL, STATE in a child of the process
- *  that opened it, where locks may be held by threads that do not exist. */
+/** Checks that a public call may use the runtime. Errors: ARGUMENT for NULL, STATE in a child of
+ * the process that opened it, where locks may be held by threads that do not exist. */
 enum tandem_status tnd_runtime_check(const tandem_runtime *runtime, const char *call,
                                      struct tandem_error *error);
 /** STATE for a graph that is not finished. */
 enum tandem_status tnd_runtime_check_graph(const tandem_graph *graph, struct tandem_error *error);
-/** Plans by `table` from now on, which the runtime then owns; what is said of its path stays. */
+/** Plans by `table` from now on and takes ownership of it; its path stays. */
 void tnd_runtime_adopt_table(tandem_runtime *runtime, tandem_table *table);
-/** The planner chooses anew: a backend has gone out of service. */
+/** Clears the planner's choices, since a backend has gone out of service. */
 void tnd_runtime_forget_choices(tandem_runtime *runtime);
 
 #endif

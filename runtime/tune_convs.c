@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The methods of convolutions in turns. */
+ * Measures the methods of convolutions in turns. */
 #include "runtime/tune_convs.h"
 
 #include <math.h>
@@ -23,16 +23,16 @@
 #include "tune/place.h"
 #include "tune/profiles.h"
 
-/* Each convolution is measured twice, with the others between, and the faster median counts:
+/* Each convolution is measured twice, with the others in between, and the faster median counts:
  * disturbances last for seconds and only ever slow down. */
 enum { MAX_TIMES = 200, MIN_TIMES = 3, ROUNDS = 2 };
 
 struct tnd_conv_trial {
     tandem_runtime *runtime;
     int slot;
-    double round_trip_us; /* of the device */
+    double round_trip_us; /* to the device and back */
     struct tnd_net *net;
-    struct tnd_lowered *lowered[TND_CONV_METHODS]; /* NULL: there is no such method for it */
+    struct tnd_lowered *lowered[TND_CONV_METHODS]; /* NULL: not available */
     tandem_plan *plans[TND_CONV_METHODS];
 };
 
@@ -54,7 +54,7 @@ static struct tnd_array *random_array(const struct tnd_dims *dims)
     return array;
 }
 
-/* A bias by filter, and no negative value. */
+/* Adds a bias per filter and a ReLU. */
 static int follow(struct tnd_net *net, const struct tnd_conv_shape *shape, int y)
 {
     struct tnd_dims bias = {.n = shape->n + 2, .dims = {1, shape->filters}};
@@ -66,7 +66,7 @@ static int follow(struct tnd_net *net, const struct tnd_conv_shape *shape, int y
     return tnd_net_binary(net, TANDEM_BINARY_MAX, sum, tnd_net_scalar(net, TANDEM_DTYPE_F32, 0));
 }
 
-/* A net of this convolution alone, as much padding behind as in front. */
+/* Makes a net of this convolution only, with as much padding after as before. */
 static struct tnd_net *net_of(const struct tnd_conv_shape *shape)
 {
     struct tnd_net *net = tnd_net_new();
@@ -103,7 +103,7 @@ static bool begin_nothing(void *user, const struct tnd_conv_shape *shapes, int n
     return false;
 }
 
-/* The method that `user` points to, where it is one. */
+/* Chooses the method that `user` points to, if available. */
 static void prefer(void *user, const struct tnd_conv_question *question,
                    struct tnd_conv_choice *out)
 {
@@ -123,7 +123,7 @@ static enum tandem_status lower(const struct tnd_net *net, const struct tandem_c
 
 /* ---- devices ---- */
 
-/* The profile that computes F32 products on a device; false: none does. */
+/* Finds the profile for F32 products on a device; false: none. */
 static bool profile_on(const struct tnd_registry *registry, int slot, struct tandem_plan_node *out)
 {
     bool is_found = false;
@@ -160,7 +160,7 @@ int tnd_conv_devices(tandem_runtime *runtime, uint8_t out_slots[TND_MAX_SLOTS])
     return 0;
 }
 
-/* Every node on the device; *out NULL: it cannot compute them all. */
+/* Plans every node on the device; *out is NULL if it cannot compute them all. */
 static enum tandem_status plan_on(const struct tnd_conv_trial *trial, const tandem_graph *graph,
                                   tandem_plan **out, struct tandem_error *error)
 {
@@ -191,7 +191,7 @@ static enum tandem_status plan_on(const struct tnd_conv_trial *trial, const tand
     return TANDEM_OK;
 }
 
-/* What the nodes take, operands and results on the device. */
+/* Runs the nodes with operands and results on the device, and sums their times. */
 static enum tandem_status run_on(struct tnd_conv_trial *trial, enum tnd_conv_method method,
                                  double *out_us, struct tandem_error *error)
 {
@@ -333,11 +333,11 @@ enum tandem_status tnd_conv_trial_run(struct tnd_conv_trial *trial, enum tnd_con
     return TANDEM_OK;
 }
 
-/* ---- all of them ---- */
+/* ---- all convolutions ---- */
 
-/* The times of one convolution. */
+/* Times of one convolution. */
 struct times {
-    int n; /* of each method that there is */
+    int n; /* per available method */
     double us[TND_CONV_METHODS][MAX_TIMES];
 };
 
@@ -346,8 +346,8 @@ static double now_s(const tandem_runtime *runtime)
     return (double)runtime->clock->now_ns(runtime->clock) / 1e9;
 }
 
-/* The methods in turns, so that what disturbs for a while disturbs all of them. The first
- * computation warms up, it does not count. */
+/* Runs the methods in turns, so that a disturbance affects all of them. The first computation is a
+ * warm-up and does not count. */
 static enum tandem_status measure_in_turns(struct tnd_conv_trial *trial, double end_s,
                                            struct times *times, struct tandem_error *error)
 {
@@ -378,8 +378,8 @@ static double median_of(double *values, int n)
     return values[n / 2];
 }
 
-/* Sorts, and keeps the faster half: a program that comes between slows some computations down by
- * far more than methods differ, and none is ever faster than it can be. */
+/* Sorts the times and keeps the faster half: interruptions slow some computations down by far more
+ * than methods differ, and none runs faster than possible. */
 static int keep_calm(double *us, int n)
 {
     qsort(us, (size_t)n, sizeof(us[0]), compare_numbers);
@@ -456,7 +456,7 @@ enum tandem_status tnd_tune_convs(tandem_runtime *runtime, const struct tnd_conv
     if (times == NULL) {
         return no_memory(error);
     }
-    /* (the products of trials are no program's first use) */
+    /* (trials are not a program's first use of their products) */
     const bool may_tune = atomic_exchange(&runtime->may_tune, false);
     const enum tandem_status status = measure(runtime, tuning, times, fresh, error);
     atomic_store(&runtime->may_tune, may_tune);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Measuring for a graph from within a program: the matrix products of the graph, on the runtime's
- * own threads and backends, for a time that is kept. */
+ * Measures the matrix products of a graph from within a program, on the runtime's own threads and
+ * backends, within a time budget. */
 #include "runtime/tune_graph.h"
 
 #include <stdlib.h>
@@ -20,14 +20,14 @@
 
 static const double LONGEST_S = 1e6; /* eleven days */
 
-/* The products of a graph, and where to begin measuring them. */
+/* The products of a graph, and the M to start with. */
 struct subject {
     struct tnd_shapes shapes;
     int n_m;
     int64_t m[TND_MAX_BENCH_M]; /* ascending */
 };
 
-/* Few M around those of the graph: a plan for another number of tokens asks for them next. */
+/* A few M besides those of the graph: plans for other numbers of tokens will need them. */
 static const int64_t anchors[] = {1, 32, 128};
 
 static void add_m(struct subject *subject, int64_t m)
@@ -44,7 +44,7 @@ static void add_m(struct subject *subject, int64_t m)
     subject->n_m++;
 }
 
-/* Whether the table was measured for just these weights. */
+/* Whether the table has measured exactly these weights. */
 static bool is_covered(const struct tandem_table *table, const struct tnd_problem *problem,
                        int n_threads)
 {
@@ -57,7 +57,7 @@ static bool is_covered(const struct tandem_table *table, const struct tnd_proble
            sum.measured_shape && !tnd_is_beyond(&sum);
 }
 
-/* Products of at most TND_MAX_SHAPES different weights; more are left to estimates. */
+/* Lists products of at most TND_MAX_SHAPES distinct weights; others rely on estimates. */
 static void list_products(const struct tandem_graph *graph, const struct tandem_table *covering,
                           int n_threads, struct subject *out)
 {
@@ -116,7 +116,7 @@ enum tandem_status tnd_tune_adopt(tandem_runtime *runtime, tandem_table *fresh, 
     if (status == TANDEM_OK && merged == NULL) {
         status = tandem_table_copy(fresh, &merged, error);
     } else if (status == TANDEM_OK) {
-        tnd_table_supersede(fresh, merged); /* what drift has found */
+        tnd_table_supersede(fresh, merged); /* replaces times corrected by drift */
         status = tandem_table_merge(merged, fresh, error);
     }
     if (status == TANDEM_OK) {
@@ -219,7 +219,7 @@ enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const tandem_graph
 
 bool tnd_tune_is_wanted(void)
 {
-    return tnd_environment(TND_ENVIRONMENT_TUNE) != NULL; /* on-first-use is its one value */
+    return tnd_environment(TND_ENVIRONMENT_TUNE) != NULL; /* its only value: on-first-use */
 }
 
 double tnd_tune_first_use_s(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Tables name devices whose drivers are not loaded: the planner's choice among all that a table
- * knows tells whether one of them would be used. A table that is wrong opens a device too many or
- * too few, no more than that; who computes is for the planner and the observer to say. */
+ * Chooses devices to open before their drivers are loaded: those that the planner would use by the
+ * tables. A wrong table opens a device too many or too few, nothing worse; planner and observer
+ * decide what runs. */
 #include "runtime/winners.h"
 
 #include <stdio.h>
@@ -12,15 +12,15 @@
 #include "base/tnd_status.h"
 #include "tune/candidates.h"
 
-/* MOST_CURVES: looked at for one device, each as often as times are asked for. That bounds opening
- * to half a second (Zen 5); a sweep's table of 150 curves needs a tenth of it. */
+/* MOST_CURVES: comparisons for one device, counted per lookup. That bounds opening to half a second
+ * (Zen 5); a sweep's table of 150 curves needs a tenth of it. */
 enum { MOST_DEVICES = 8, MOST_CURVES = 1 << 20, NAMES = (MOST_DEVICES + 1) * TND_BACKEND_NAME };
 
 enum tandem_status tnd_winners_load_table(const struct tnd_registry *registry,
                                           struct tnd_layers *layers, tandem_table **out_table,
                                           struct tandem_error *error)
 {
-    struct tnd_fingerprint *machine = tnd_alloc(sizeof(*machine)); /* long for small stacks */
+    struct tnd_fingerprint *machine = tnd_alloc(sizeof(*machine)); /* too large for small stacks */
     if (machine == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "table", 0, 0, "table: out of memory");
     }
@@ -30,7 +30,7 @@ enum tandem_status tnd_winners_load_table(const struct tnd_registry *registry,
     return status;
 }
 
-/* ---- who wins ---- */
+/* ---- winners ---- */
 
 static bool is_a_products(const struct tnd_curve_key *key)
 {
@@ -47,8 +47,8 @@ static bool uses(const struct tnd_table_profile *profile, const char *device)
     return is_used;
 }
 
-/* Whether the planner would give the product to its device, were that open. `candidates`: room for
- * TND_TABLE_MAX_PROFILES; those of `io_type`, *io_n in number. */
+/* Whether the planner would run the product on its device if that were open. `candidates`: room for
+ * TND_TABLE_MAX_PROFILES; *io_n candidates of `io_type`. */
 static bool wins(const struct tandem_table *table, const struct tnd_curve_key *key, int64_t m,
                  int n_threads, struct tnd_candidate *candidates, enum tandem_type *io_type,
                  int *io_n)
@@ -65,8 +65,8 @@ static bool wins(const struct tandem_table *table, const struct tnd_curve_key *k
            uses(&candidates[choice.best.candidate].profile, key->backend);
 }
 
-/* The sample that is `back` places before the last; NULL: the curve is no product of `device`, or
- * has no such sample. */
+/* The sample `back` positions before the last; NULL: none, or the curve is not a product of
+ * `device`. */
 static const struct tnd_sample *sample_of(const struct tnd_curve *curve, const char *device,
                                           int back)
 {
@@ -82,7 +82,7 @@ bool tnd_winners_is_one(const struct tandem_table *table, const char *device, in
     struct tnd_candidate *candidates = tnd_calloc(TND_TABLE_MAX_PROFILES, sizeof(candidates[0]));
     enum tandem_type type = TANDEM_TYPE_F32;
     int n_candidates = -1;
-    int64_t n_curves = 0; /* a comparison looks through all of the table's */
+    int64_t n_curves = 0; /* each comparison searches all curves of the table */
     bool has_more = candidates != NULL;
     bool is_one = false;
     for (int back = 0; has_more && n_curves < MOST_CURVES; back++) { /* devices like many tokens */
@@ -147,7 +147,7 @@ static void add_winners(const struct tandem_table *table, int n_threads, const s
     }
 }
 
-/* What is wrong with tables is told when the one that serves is loaded. */
+/* Finds winners. Problems of tables are reported when the table is loaded for planning. */
 static void find_winners(const struct tnd_registry *registry, const char *table_path, int n_threads,
                          const struct tnd_log *log, char names[NAMES])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Messages by MPI: the one file that knows it, in a library of its own. Every call is made without
- * blocking and asked after, so that a rank that is gone ends the wait and not the process, and so
- * that a rank that waits leaves its CPU to others. */
+ * Messages over MPI: the only file that uses it, in a library of its own. All calls are
+ * non-blocking and polled, so that a lost rank ends the wait and not the process, and a waiting
+ * rank leaves its CPU to others. */
 #include <fcntl.h>
 #include <math.h>
 #include <mpi.h>
@@ -16,23 +16,23 @@
 
 #include "cluster/mpi_library.h"
 
-#define SPIN_S  50e-6 /* asked again and again: a message within a machine takes microseconds */
-#define YIELD_S 3e-4  /* then after others have run; */
-#define NAP_NS  50000 /* then after a nap */
-#define ABORT_S 3     /* for MPI to end this process */
+#define SPIN_S  50e-6 /* polls without pause: a message within a machine takes microseconds */
+#define YIELD_S 3e-4  /* then yields between polls; */
+#define NAP_NS  50000 /* then sleeps this long between polls */
+#define ABORT_S 3     /* time for MPI to end this process */
 #define PULSE_S 1     /* between signs of life */
-#define MOVE_S  1e-4  /* between looks at what was posted, while this rank computes */
-#define STAY_S  12e-9 /* a byte: a post stays with its message as long as 1 Gb/s takes for it */
+#define MOVE_S  1e-4  /* between polls of posts in flight, while this rank computes */
+#define STAY_S  12e-9 /* per byte: time that a post polls its message, as 1 Gb/s takes */
 enum {
     TAG = 7,
     PULSE_TAG = 8,
     PIECE = 1 << 30 /* bytes: MPI counts by int */,
     MOST_MESSAGES = 1 << 16,
-    MOST_POSTED = 64 << 20, /* bytes in flight, before a post waits */
-    LONG = 64 << 10         /* bytes: of a prompt, not of tokens */
+    MOST_POSTED = 64 << 20, /* bytes in flight before a post waits */
+    LONG = 64 << 10         /* bytes: messages of prompts are longer, those of tokens shorter */
 };
 
-/* A copy of a message, until it has left. */
+/* Copy of a message until it has been sent. */
 struct post {
     struct post *next;
     MPI_Request request;
@@ -45,25 +45,25 @@ struct transport {
     MPI_Comm comm;
     pthread_t opener;
     bool is_funneled; /* only the opener may call MPI */
-    bool is_crowded;  /* MPI may not be called from a thread of ours */
+    bool is_crowded;  /* our threads must not call MPI */
     MPI_Request *requests;
     int *ranks; /* of each request */
     int room;
     char name[MPI_MAX_LIBRARY_VERSION_STRING];
-    /* A thread tells all other ranks each second that this process lives, and moves on what was
-     * posted: not every MPI does that by itself. `lock` is held for each call of MPI, and guards
-     * what follows. */
+    /* A thread sends a sign of life to all other ranks each second and polls posts in flight, since
+     * not every MPI progresses them by itself. `lock` is held during each MPI call and guards the
+     * members below. */
     pthread_t pulse;
-    bool has_pulse; /* MPI may be called from another thread */
+    bool has_pulse; /* the thread runs: MPI may be called from it */
     pthread_mutex_t lock;
-    pthread_cond_t wakes; /* that thread */
-    bool is_ending;       /* no thread but that of the caller calls MPI any more */
+    pthread_cond_t wakes; /* wakes that thread */
+    bool is_ending;       /* only the caller's thread calls MPI from now on */
     struct post *posts;
-    size_t posted; /* bytes of them */
-    int post_code; /* MPI's, of one that has failed; */
-    int post_rank; /* it was for that rank */
+    size_t posted; /* bytes in flight */
+    int post_code; /* MPI's code of a post that failed; */
+    int post_rank; /* the rank it was for */
     int rank, count;
-    double limit_s;      /* of the last call, in seconds: below 0, of silence */
+    double limit_s;      /* of the last call; below 0: limit of silence */
     int *missed;         /* {count}: pulses of ours since the last one of that rank */
     MPI_Request *pulses; /* {count}: in flight */
 };
@@ -84,7 +84,7 @@ static bool say(int code, char *why, size_t why_bytes)
     return false;
 }
 
-/* Not under the lock. */
+/* Call without the lock. */
 static bool fail(struct transport *t, int code, char *why, size_t why_bytes)
 {
     pthread_mutex_lock(&t->lock);
@@ -111,7 +111,7 @@ static void hear_pulses(struct transport *t)
     }
 }
 
-/* (To a rank that does not take them no further ones are sent.) */
+/* Skips ranks to which the previous pulse is still in flight. */
 static void send_pulses(struct transport *t)
 {
     static char byte;
@@ -126,7 +126,7 @@ static void send_pulses(struct transport *t)
     }
 }
 
-/* Frees what has left. Under the lock. */
+/* Frees posts that have been sent. Call under the lock. */
 static void move_posts(struct transport *t)
 {
     for (struct post **at = &t->posts; *at != NULL;) {
@@ -173,7 +173,7 @@ static void *run_pulse(void *user)
     return NULL;
 }
 
-/* Without memory or a thread there are no signs of life, and waiting for them has no end. */
+/* Without memory or a thread there are no signs of life, and waits for them never end. */
 static void start_pulse(struct transport *t)
 {
     pthread_condattr_t attributes;
@@ -192,13 +192,13 @@ static void start_pulse(struct transport *t)
         t->pulses[i] = MPI_REQUEST_NULL;
     }
     sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are for the program's threads */
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* leaves signals to the program's threads */
     t->has_pulse = pthread_create(&t->pulse, NULL, run_pulse, t) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* A call that has failed leaves messages that MPI would still write to memory of the program: only
- * a thread that calls MPI moves them. Returns false. */
+/* A failed call leaves messages in flight that MPI would still write to the program's memory. MPI
+ * does so only inside its calls, so our thread stops making them. Returns false. */
 static bool give_up(struct transport *t)
 {
     pthread_mutex_lock(&t->lock);
@@ -216,8 +216,8 @@ static void stop_pulse(struct transport *t)
     }
 }
 
-/* All pulses are received before MPI ends, which minds messages that nobody took: each rank's last
- * one says so. */
+/* Receives all pulses before MPI ends, since MPI may report messages that nobody received. Each
+ * rank marks its last pulse. */
 static void take_last_pulses(struct transport *t)
 {
     const char last = 1;
@@ -261,7 +261,7 @@ static bool reserve(struct transport *t, int n)
     return t->room > 0;
 }
 
-/* Begins all messages of one direction. Returns MPI's code. */
+/* Starts all messages of one direction. Returns MPI's code. */
 static int begin(struct transport *t, const struct tandem_message *messages, int n, bool is_send,
                  int *io_n)
 {
@@ -284,7 +284,7 @@ static int begin(struct transport *t, const struct tandem_message *messages, int
     return MPI_SUCCESS;
 }
 
-/* Leaves the CPU to others, the longer the longer we have waited. */
+/* Yields or sleeps, depending on the time waited so far. */
 static void rest(double waited_s)
 {
     if (waited_s > YIELD_S) {
@@ -294,7 +294,7 @@ static void rest(double waited_s)
     }
 }
 
-/* Whether a rank has waited for long enough, for one that was silent for so long. */
+/* Whether the wait for a rank has exceeded its limit: of time, or of silence (limit_s below 0). */
 static bool has_waited(double waited_s, double silent_s, double limit_s, char *why,
                        size_t why_bytes)
 {
@@ -364,8 +364,9 @@ static bool exchange(void *self, const struct tandem_message *sends, int n_sends
         pthread_mutex_unlock(&t->lock);
         return fail(t, n, why, why_bytes);
     }
-    /* (Sends come first: a long one is announced before the other's is asked for, which would else
-     * begin at once, and on TCP the answer to ours would wait behind all of it.) */
+    /* Sends start first: a long one is announced before the peer's message is requested. Otherwise
+     * that message would begin at once, and on TCP the reply to our announcement would queue behind
+     * it. */
     int code = begin(t, sends, n_sends, true, &n);
     code = code == MPI_SUCCESS ? begin(t, receives, n_receives, false, &n) : code;
     pthread_mutex_unlock(&t->lock);
@@ -376,7 +377,7 @@ static bool exchange(void *self, const struct tandem_message *sends, int n_sends
 
 /* ---- posts ---- */
 
-/* Waits until there is room for `bytes`, or for what must be alone. */
+/* Waits until `bytes` more may be in flight; a message above the limit waits until it is alone. */
 static bool await_room(struct transport *t, size_t bytes, double limit_s, int *out_rank, char *why,
                        size_t why_bytes)
 {
@@ -403,8 +404,8 @@ static bool await_room(struct transport *t, size_t bytes, double limit_s, int *o
     }
 }
 
-/* A long message of a prompt wants answers from this rank: it leaves sooner where somebody waits
- * for them than where a thread looks now and then. */
+/* Polls a long message for a while: others wait for the states of a prompt, and it is sent sooner
+ * than with the thread's occasional polls. */
 static void stay(struct transport *t, size_t bytes)
 {
     const double begin_s = seconds();
@@ -457,7 +458,7 @@ static bool post(void *self, const struct tandem_message *send, double limit_s, 
     return true;
 }
 
-/* False where a rank has not received all within the limit: nothing waits for that rank then. */
+/* False: a rank has not received everything within the limit, and is not waited for. */
 static bool finish_posts(struct transport *t)
 {
     const double begin_s = seconds();
@@ -472,7 +473,8 @@ static bool finish_posts(struct transport *t)
 
 /* ---- beginning and end ---- */
 
-/* MPICH's MPI_Abort does not return, nor end the process, where it cannot reach its launcher. */
+/* Ends the process by SIGALRM: MPICH's MPI_Abort neither returns nor ends it if it cannot reach its
+ * launcher. */
 static void end_in_any_case(void)
 {
     sigset_t alarms;
@@ -483,7 +485,8 @@ static void end_in_any_case(void)
     alarm(ABORT_S);
 }
 
-/* The reason has been told; MPICH would have each rank add that it called MPI_Abort. */
+/* Silences stderr: the reason has been printed, and with MPICH each rank would add a line about
+ * MPI_Abort. */
 static void silence(void)
 {
     const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -493,7 +496,7 @@ static void silence(void)
     }
 }
 
-/* After a failure nobody waits for the others: MPI ends them. */
+/* After a failure, does not wait for the other ranks: MPI ends them. */
 static void close_transport(void *self, bool has_failed)
 {
     struct transport *t = self;
@@ -549,7 +552,7 @@ bool tandem_mpi_transport(const char *version, struct tandem_transport *out, cha
         snprintf(why, why_bytes, "no memory");
         return false;
     }
-    /* (A program that uses MPI itself has started it.) */
+    /* The program may have started MPI itself. */
     MPI_Initialized(&is_started);
     code = is_started ? MPI_Query_thread(&level)
                       : MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
@@ -562,7 +565,8 @@ bool tandem_mpi_transport(const char *version, struct tandem_transport *out, cha
     }
     t->opener = pthread_self();
     t->is_funneled = level == MPI_THREAD_FUNNELED;
-    /* (Below that, a program's own calls would have to wait for those of a thread of ours.) */
+    /* Below these levels, the program's own MPI calls would have to wait for those of our thread.
+     */
     t->is_crowded = level < (is_started ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED);
     code = MPI_Comm_dup(MPI_COMM_WORLD, &t->comm);
     code = code == MPI_SUCCESS ? MPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN) : code;

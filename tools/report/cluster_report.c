@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Printing plans for ranks. To show what changes to the cluster would bring, plans are made
- * again. */
+ * Printing plans for ranks. To show the effect of changes to the cluster, plans are made again. */
 #include "tools/report/cluster_report.h"
 
 #include <math.h>
@@ -142,7 +141,7 @@ static void print_counts(const struct tnd_cluster_report *r, struct tnd_text *ou
     }
 }
 
-/* ---- what is where ---- */
+/* ---- divisions ---- */
 
 static const char *why_not_other(const struct tnd_cluster *cluster,
                                  const struct tnd_cluster_plan *plan,
@@ -352,7 +351,7 @@ static void print_faster(const struct tnd_cluster_report *r, double latency, dou
     free(changed.links);
 }
 
-/* Each machine whose device the plan uses, by its CPU alone. */
+/* Prints, for each machine whose device the plan uses, the plan with its CPU alone. */
 static void print_without_devices(const struct tnd_cluster_report *r, struct tnd_text *out)
 {
     const struct tnd_cluster_plan *plan = r->best >= 0 ? &r->plans[r->best] : NULL;
@@ -374,7 +373,8 @@ static void print_without_devices(const struct tnd_cluster_report *r, struct tnd
     }
 }
 
-/* Twice the memory of each machine that is full, or holds less than all of the model. */
+/* Prints the plan with twice the memory, for each machine that is full or holds less than the whole
+ * model. */
 static void print_memory(const struct tnd_cluster_report *r, struct tnd_text *out)
 {
     int64_t all = 0;
@@ -411,8 +411,7 @@ static void add_in_flight(const struct tnd_cluster *cluster, const struct tnd_cl
     }
 }
 
-/* If the plan leaves ranks out, prints what all ranks together would reach, or why they cannot
- * run. */
+/* If the plan leaves ranks out, prints the speed of all ranks together, or why they cannot run. */
 static void print_all_of_them(const struct tnd_cluster_report *r, struct tnd_text *out)
 {
     const struct tnd_cluster *cluster = r->cluster;

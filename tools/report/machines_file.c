@@ -21,10 +21,10 @@ struct reading {
     struct tnd_machines out;
     bool has_link[TND_CLUSTER_MOST][TND_CLUSTER_MOST];
     bool has_default;
-    struct tnd_cluster_link usual; /* for all pairs without a link of their own */
+    struct tnd_cluster_link usual; /* for pairs without a link of their own */
 };
 
-/* One link as in the file. */
+/* A link as in the file. */
 struct told_link {
     char from[TND_CLUSTER_NAME], to[TND_CLUSTER_NAME];
     double latency_us, gbit_s;

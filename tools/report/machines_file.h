@@ -10,10 +10,10 @@ enum { TND_MACHINES_PATH = 1024, TND_MACHINES_BYTES = 1 << 20 };
 
 struct tnd_machine {
     char name[TND_CLUSTER_NAME];
-    char table[TND_MACHINES_PATH]; /* as the file says it */
-    int64_t memory;                /* bytes; 0: not told */
-    int64_t threads;               /* 0: the most that its table has */
-    int64_t device_memory;         /* bytes of the first device of its table; 0: it is not used */
+    char table[TND_MACHINES_PATH]; /* path as written in the file */
+    int64_t memory;                /* bytes; 0: unknown */
+    int64_t threads;               /* 0: the most in its table */
+    int64_t device_memory;         /* bytes of the first device of its table; 0: not used */
 };
 
 struct tnd_machines {
@@ -23,9 +23,9 @@ struct tnd_machines {
     bool is_medium;
 };
 
-/** `name`: of the file, for messages. End `out` with tnd_machines_fini. Input is untrusted. Errors:
- * FORMAT (not JSON, an unknown key, a value out of range, a missing or duplicate machine, two
- * machines without a link), LIMIT (machines), MEMORY. */
+/** Parses a list. `name` is used in messages. End `out` with tnd_machines_fini. Input is untrusted.
+ * Errors: FORMAT (not JSON, an unknown key, a value out of range, a missing or duplicate machine,
+ * two machines without a link), LIMIT (machines), MEMORY. */
 enum tandem_status tnd_machines_read(const char *text, size_t n, const char *name,
                                      struct tnd_machines *out, struct tandem_error *error);
 /** A zeroed one is allowed. */

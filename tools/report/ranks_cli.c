@@ -24,8 +24,8 @@
 static tandem_communicator *joined;
 static bool has_session;
 static struct tnd_ranks_file *model_file; /* NULL: there is none */
-static bool model_needs_all;              /* and has got it */
-static int kept_stdout = -1;              /* of a rank above 0, which may come to lead */
+static bool model_needs_all;              /* the copy is complete */
+static int kept_stdout = -1;              /* of a rank above 0, which may become the leader */
 static enum tnd_say_level kept_level;
 
 /* Which ranks compute: decided once, for all sessions. */
@@ -78,7 +78,7 @@ bool tnd_ranks_begin(void)
     return true;
 }
 
-/* After a failure that all ranks know: rank 0 reports it and ends them all. */
+/* After a failure on all ranks: rank 0 reports it and ends the others. */
 static void leave_to_first(void)
 {
     char end;
@@ -87,7 +87,7 @@ static void leave_to_first(void)
     exit(tnd_ranks_end(1));
 }
 
-/* After a failure of all ranks. (One of the communicator each tells by itself.) */
+/* After a failure of all ranks. (Failures of the communicator are reported by each rank.) */
 static void leave_if_known(void)
 {
     if (tandem_communicator_rank(joined) > 0 && tandem_communicator_error(joined) == NULL) {
@@ -95,7 +95,7 @@ static void leave_if_known(void)
     }
 }
 
-/* The file of all that `path` stands for; NULL: after a failure. */
+/* Opens the file that all ranks call `path`; NULL after a failure. */
 static struct tnd_ranks_file *open_file(const struct tnd_ranks_options *ranks, const char *path,
                                         bool needs_all, struct tandem_error *error)
 {
@@ -114,10 +114,10 @@ static struct tnd_ranks_file *open_file(const struct tnd_ranks_options *ranks, c
 const char *tnd_ranks_model_path(const struct tnd_ranks_options *ranks, const char *path,
                                  bool is_converted, struct tandem_error *error)
 {
-    if (joined == NULL || path == NULL || has_session) { /* others follow, and open nothing more */
+    if (joined == NULL || path == NULL || has_session) { /* the others open no more files */
         return path;
     }
-    /* a file that is read in place of mapped is read before there is a plan */
+    /* a file that is read instead of mapped is read completely, before there is a plan */
     model_needs_all = is_converted || tnd_environment(TND_ENVIRONMENT_MAP) != NULL;
     model_file = open_file(ranks, path, model_needs_all, error);
     return model_file != NULL ? tnd_ranks_file_path(model_file) : NULL;
@@ -208,7 +208,7 @@ static tandem_communicator *computing(void)
     return who.is_alone ? NULL : who.among != NULL ? who.among : joined;
 }
 
-/* Waits, without computing, for the end. */
+/* Waits for the end without computing. */
 static void idle(void)
 {
     struct tandem_error error = {.text = ""};
@@ -243,7 +243,7 @@ static void say_memory(void)
     tnd_say("\n");
 }
 
-/* Runs what the leader runs, and ends with it. */
+/* Follows the leader's orders until it ends, then exits. */
 static void follow(const tandem_model *model, tandem_runtime *runtime)
 {
     struct tandem_error error = {.text = ""};
@@ -402,7 +402,7 @@ struct wish {
     struct tnd_spans spans;
 };
 
-/* (Other bytes were computed from the file's.) */
+/* Skips bytes outside of the file: they were computed from it. */
 static void wish_for(void *user, const void *data, size_t bytes, size_t stride, int64_t times)
 {
     struct wish *wish = user;
@@ -426,8 +426,8 @@ static enum tandem_status find_wish(const tandem_model *model,
     return wish->spans.failed ? TANDEM_E_MEMORY : TANDEM_OK;
 }
 
-/* What this rank computes with comes to its copy. A model that cannot be divided so, of which
- * nothing is wanted, is refused where all begin the session. */
+/* Fetches the bytes that this rank needs to its copy. If the model cannot be divided like this, it
+ * wants none, and starting the session returns the error. */
 static enum tandem_status fetch(const tandem_model *model,
                                 const struct tandem_session_options *options,
                                 struct tandem_error *error)

@@ -72,18 +72,18 @@ struct tnd_ranks_options {
 
 /** Joins the ranks of an MPI launcher, if there is one. False after printing an error. */
 bool tnd_ranks_begin(void);
-/** Where this rank has the model file of rank 0: at `path`, or in its cache, to which rank 0 sends
- *  what the rank needs once there is a plan (ranks_file.h); all of it if the model `is_converted`.
- *  Collective. Without ranks, for NULL, and after the first session `path`. The result lives as
- *  long as the process. NULL on failure. */
+/** Path of this rank's copy of rank 0's model file: `path` itself, or a file in its cache, to which
+ * rank 0 sends what the rank needs once there is a plan (ranks_file.h); the whole file if the model
+ * `is_converted`. Collective. Returns `path` without ranks, if it is NULL, and after the first
+ * session. The result lives as long as the process. NULL on failure. */
 const char *tnd_ranks_model_path(const struct tnd_ranks_options *ranks, const char *path,
                                  bool is_converted, struct tandem_error *error);
-/** The same for a tokenizer's file. */
+/** Like tnd_ranks_model_path, for a tokenizer's file. */
 const char *tnd_ranks_tokenizer_path(const struct tnd_ranks_options *ranks, const char *path,
                                      struct tandem_error *error);
-/** tandem_session_new with the ranks that the first call plans, or one alone. On the rank that
- *  leads (0, or with `leads_here` not set the best one) it returns as that does; on others it
- *  follows that one until the end, and ends the process then. */
+/** tandem_session_new with the ranks that the first call plans, or with one alone. Returns normally
+ * on the leading rank (rank 0, or the best one unless `leads_here`). The other ranks follow its
+ * orders and exit when it ends. */
 enum tandem_status tnd_ranks_session_new(const tandem_model *model, tandem_runtime *runtime,
                                          struct tandem_session_options *options,
                                          const struct tnd_ranks_options *ranks,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Several processes may fill one copy: what they write at one place is the same, and they change
- * its record one after the other, under a lock of the copy. Bytes are on the disk before the record
- * says so. A copy is ours if it has a record of ours and belongs to this user; other files of its
- * name are left alone. */
+ * Several processes may fill one copy: at the same offset all write the same bytes, and they update
+ * its record in turn, under a lock on the copy. Bytes are flushed to disk before the record lists
+ * them. A copy is ours if its record has our format and it belongs to this user; other files of the
+ * same name are left alone. */
 #include "tools/report/ranks_copy.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "formats/cursor.h"
 
 #define PART ".part"
-enum { NAMES = 10, PAGE = 4096 /* usual least piece of a disk */ };
+enum { NAMES = 10, PAGE = 4096 /* bytes; usual allocation unit of file systems */ };
 
 static bool cannot(char why[TND_RANKS_WHY], const char *path, const char *what)
 {
@@ -52,7 +52,7 @@ static bool touches(const struct tnd_spans *spans, struct tnd_file_span span)
     return i < spans->n && spans->list[i].begin < span.end;
 }
 
-/* Reads as many bytes as there are; the rest is zero. */
+/* Reads the bytes present and fills the rest with zeros. */
 static void read_some(int file, uint64_t at, char *out, size_t n)
 {
     size_t done = 0;
@@ -66,7 +66,7 @@ static void read_some(int file, uint64_t at, char *out, size_t n)
     }
 }
 
-/* Digest of what `spans` have of block i, with memory for a block; 0: nothing. */
+/* Digest of the part of block i that is in `spans`; 0: none. `memory`: room for a block. */
 static uint64_t digest_block(const struct tnd_ranks_copy *copy, const struct tnd_spans *spans,
                              size_t i, char *memory)
 {
@@ -87,7 +87,7 @@ static uint64_t digest_block(const struct tnd_ranks_copy *copy, const struct tnd
     return tnd_digest(memory, n);
 }
 
-/* Whether a block holds what the record says. */
+/* Whether a block matches its digest in the record. */
 static bool is_good(const struct tnd_ranks_copy *copy, const struct tnd_partial *partial, size_t i,
                     char *memory)
 {
@@ -132,7 +132,8 @@ static void add_all(const struct tnd_spans *spans, struct tnd_spans *io_all)
     }
 }
 
-/* What is in both, or has come, without `bad`; digests of what has changed. */
+/* Adds the bytes received to the record's ranges, removes the blocks in `bad` and those whose
+ * digest is wrong, and updates the digests. */
 static bool join(struct tnd_ranks_copy *copy, struct tnd_partial *partial,
                  const struct tnd_spans *bad, char *memory)
 {
@@ -159,7 +160,7 @@ static bool join(struct tnd_ranks_copy *copy, struct tnd_partial *partial,
     return is_done;
 }
 
-/* Under the lock: the record as it is now, without what is bad, and with what came. */
+/* Rewrites the record under the lock: rereads it, removes `bad` and adds the bytes received. */
 static bool update(struct tnd_ranks_copy *copy, const struct tnd_spans *bad,
                    char why[TND_RANKS_WHY])
 {
@@ -203,7 +204,7 @@ bool tnd_ranks_copy_keep(struct tnd_ranks_copy *copy, char why[TND_RANKS_WHY])
 
 enum owner { NOBODY, OURS, FOREIGN };
 
-/* Whose a file is; links are nobody's copies, and an empty file is as good as none. */
+/* Owner of a file. Links are FOREIGN; an empty file counts as none. */
 static enum owner owner_of(const char *path)
 {
     struct stat info;
@@ -214,7 +215,7 @@ static enum owner owner_of(const char *path)
     return !is_ours ? FOREIGN : info.st_size > 0 ? OURS : NOBODY;
 }
 
-/* Whether the record is there and of our making, damaged or not. */
+/* Owner of the record: OURS if it starts with our magic, damaged or not. */
 static enum owner owner_of_record(const char *path)
 {
     char name[PATH_MAX + sizeof(TND_PARTIAL_RECORD)];
@@ -232,7 +233,7 @@ static enum owner owner_of_record(const char *path)
     return owner;
 }
 
-/* Whether the names are free, or those of a copy of ours. */
+/* Whether the names are unused, or belong to a copy of ours. */
 static bool may_use(const struct tnd_ranks_copy *copy)
 {
     const enum owner record = owner_of_record(copy->path);
@@ -244,7 +245,7 @@ static bool may_use(const struct tnd_ranks_copy *copy)
 static bool folder_of(const char *folder, const char *name, char out[PATH_MAX],
                       char why[TND_RANKS_WHY])
 {
-    const char *cache = secure_getenv("XDG_CACHE_HOME"); /* relative paths are invalid, says XDG */
+    const char *cache = secure_getenv("XDG_CACHE_HOME"); /* XDG: relative paths are invalid */
     const bool has_cache = cache != NULL && cache[0] == '/';
     const char *of_user = has_cache ? cache : secure_getenv("HOME");
     errno = 0;
@@ -260,7 +261,7 @@ static bool folder_of(const char *folder, const char *name, char out[PATH_MAX],
            cannot(why, name, "is not there, and the name of its copy is too long");
 }
 
-/* The end of a name tells the format. */
+/* The original name comes last, since its extension gives the format. */
 static bool choose_name(struct tnd_ranks_copy *copy, const char *folder, const char *name,
                         const char *who, char why[TND_RANKS_WHY])
 {
@@ -304,7 +305,7 @@ void tnd_ranks_copy_look(struct tnd_ranks_copy *copy)
         tnd_partial_fini(&copy->partial);
         copy->partial = partial;
     }
-    if (copy->file >= 0 && stat(name_now(copy), &info) != 0) { /* it has another name now */
+    if (copy->file >= 0 && stat(name_now(copy), &info) != 0) { /* it was renamed */
         close(copy->file);
         copy->file = -1;
     }
@@ -317,7 +318,7 @@ void tnd_ranks_copy_look(struct tnd_ranks_copy *copy)
     }
 }
 
-/* What the record promises and the file does not hold. */
+/* Finds the blocks that do not match the record. */
 static void find_bad(const struct tnd_ranks_copy *copy, struct tnd_spans *out)
 {
     char *memory = tnd_alloc(TND_PARTIAL_BLOCK);
@@ -370,11 +371,11 @@ bool tnd_ranks_copy_find(struct tnd_ranks_copy *copy, const char *folder, const 
 
 /* ---- filling it ---- */
 
-/* About what the disk needs for it. */
+/* Approximate space on disk for these ranges. */
 static double disk_bytes(const struct tnd_spans *spans)
 {
     double bytes = 0;
-    uint64_t end = 0; /* of the last page */
+    uint64_t end = 0; /* end of the last page counted */
     for (size_t i = 0; i < spans->n; i++) {
         const uint64_t first = spans->list[i].begin / PAGE * PAGE;
         const uint64_t last = (spans->list[i].end + PAGE - 1) / PAGE * PAGE;
@@ -394,7 +395,7 @@ static bool has_room(const struct tnd_ranks_copy *copy, const struct tnd_spans *
     add_all(missing, &all);
     add_all(present, &all);
     tnd_spans_tidy(&all);
-    const double need = disk_bytes(&all) - disk_bytes(present); /* pages may be there already */
+    const double need = disk_bytes(&all) - disk_bytes(present); /* some pages may exist already */
     tnd_spans_fini(&all);
     if (fstatvfs(copy->file, &disk) != 0 || (double)disk.f_bavail * (double)disk.f_frsize >= need) {
         return true;
@@ -405,7 +406,7 @@ static bool has_room(const struct tnd_ranks_copy *copy, const struct tnd_spans *
     return false;
 }
 
-/* A new file, and one whose record is lost, have nothing yet. Under the lock. */
+/* Starts with an empty record if the file is new or its record is lost. Call under the lock. */
 static bool begin_record(struct tnd_ranks_copy *copy, char why[TND_RANKS_WHY])
 {
     struct tnd_partial partial;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The copy that a rank keeps of a file of rank 0's, in its cache: a file of the same layout with
- * holes where nothing was sent, and a record of what is there (formats/partial.h). */
+ * A rank's copy of a file of rank 0, in the rank's cache: a sparse file of the same layout, and a
+ * record of the bytes present (formats/partial.h). */
 #ifndef TND_RANKS_COPY_H
 #define TND_RANKS_COPY_H
 
@@ -10,41 +10,42 @@
 
 enum { TND_RANKS_WHY = 200 };
 
-/** What rank 0 has. */
+/** Rank 0's file. */
 struct tnd_ranks_offer {
     uint64_t bytes, digest;
-    uint64_t head; /* bytes before the weights of a GGUF file; 0: others need all of the file */
+    uint64_t head; /* bytes before the weights of a GGUF file; 0: other ranks need the whole file */
 };
 
-/** A copy. All zero but for `file`: none. */
+/** A copy. No copy: all zero except `file`. */
 struct tnd_ranks_copy {
     struct tnd_ranks_offer offer;
-    char whole[PATH_MAX]; /* its name once it is complete, if it must be */
-    char path[PATH_MAX];  /* its name */
-    int file;             /* -1: there is none yet */
-    bool is_complete;     /* and named so */
+    char whole[PATH_MAX]; /* path once complete, for files that must be */
+    char path[PATH_MAX];  /* current path */
+    int file;             /* -1: not created */
+    bool is_complete;     /* renamed to `whole` */
     struct tnd_partial partial;
-    struct tnd_spans came; /* that the record lacks yet */
+    struct tnd_spans came; /* received, not in the record yet */
 };
 
-/** Finds the copy of `name` in a folder (NULL: the user's own), and looks whether it holds what was
- *  written into it: what does not is forgotten, with a note that begins with `who`. False, and the
- *  reason: there can be none. */
+/** Finds the copy of `name` in a folder (NULL: the user's cache) and checks it against its record.
+ * Bytes that differ are dropped, with a note that starts with `who`. False: no copy is possible;
+ * `why` has the reason. */
 bool tnd_ranks_copy_find(struct tnd_ranks_copy *copy, const char *folder, const char *name,
                          const char *who, char why[TND_RANKS_WHY]);
-/** Reads the record once more: another rank may have added to it. */
+/** Rereads the record: another rank may have added to it. */
 void tnd_ranks_copy_look(struct tnd_ranks_copy *copy);
-/** Before `missing` comes: makes the file, if there is room for it. False: see `why`. */
+/** Prepares for receiving `missing`: creates the file if there is enough space. False: see `why`.
+ */
 bool tnd_ranks_copy_begin(struct tnd_ranks_copy *copy, const struct tnd_spans *missing,
                           char why[TND_RANKS_WHY]);
-/** Writes what came; the bytes may be changed. False: see `why`. */
+/** Writes received bytes; may change `bytes`. False: see `why`. */
 bool tnd_ranks_copy_put(struct tnd_ranks_copy *copy, uint64_t at, char *bytes, size_t n,
                         char why[TND_RANKS_WHY]);
-/** Adds what came to the record. False: see `why`. */
+/** Adds the ranges received to the record. False: see `why`. */
 bool tnd_ranks_copy_keep(struct tnd_ranks_copy *copy, char why[TND_RANKS_WHY]);
-/** Where a program finds the copy, which gets its name where it must be complete and is. */
+/** Path of the copy; renames a copy that must be complete once it is. */
 const char *tnd_ranks_copy_path(struct tnd_ranks_copy *copy);
-/** Bytes on the disk. */
+/** Space on disk, in bytes. */
 uint64_t tnd_ranks_copy_disk(const struct tnd_ranks_copy *copy);
 void tnd_ranks_copy_close(struct tnd_ranks_copy *copy);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Rank 0 tells size and digest of its file. A rank without it looks for a copy in its cache, tells
- * which ranges it lacks, and gets them in pieces, each of which it confirms. One rank after the
- * other, as ranks of one host share a cache: each looks first what the ranks before it have got. */
+ * Rank 0 sends size and digest of its file. A rank without the file looks for a copy in its cache,
+ * sends the ranges that it lacks, and receives them in pieces, each of which it confirms. One rank
+ * at a time, since ranks on one host share a cache: each first checks what the ranks before it have
+ * added. */
 #include "tools/report/ranks_file.h"
 
 #include <errno.h>
@@ -21,20 +22,20 @@
 
 enum {
     PIECE = 4 << 20,
-    KEEP = 64, /* pieces between records of what came: what an interruption costs */
+    KEEP = 64, /* pieces between updates of the record: the most that an interruption loses */
     MOST_RANGES = 1 << 26,
-    TELL_S = 5 /* between lines where no terminal shows a bar */
+    TELL_S = 5 /* seconds between lines, without a terminal for a progress bar */
 };
 
-/* Whether a rank has the file. */
+/* State of the file on a rank. */
 enum having { HAS, LACKS, CANNOT };
 struct told {
     int64_t having;
-    uint64_t kept, disk; /* bytes of its copy */
+    uint64_t kept, disk; /* the copy's bytes present, and on disk */
     char why[TND_RANKS_WHY];
 };
 
-/* Before a piece; n 0: there will be none. */
+/* Header of a piece; n = 0: no more pieces. */
 struct piece {
     int64_t n;
     uint64_t digest;
@@ -43,16 +44,16 @@ struct piece {
 struct tnd_ranks_file {
     tandem_communicator *communicator;
     int rank, count;
-    const char *path; /* all call it so */
-    char name[96];    /* without folders, for messages */
+    const char *path; /* the same on all ranks */
+    char name[96];    /* file name for messages */
     struct tnd_ranks_offer offer;
     struct told mine;
     struct told *told;           /* {count} */
     bool *has_copy;              /* {count}: whether a rank needs one */
     int file;                    /* rank 0's, open; -1: none */
-    struct stat facts;           /* of it, when it was read */
+    struct stat facts;           /* rank 0's file when its digest was computed */
     char *piece;                 /* {PIECE} */
-    struct tnd_ranks_copy *copy; /* of this rank; NULL: it has the file */
+    struct tnd_ranks_copy *copy; /* this rank's; NULL: it has the file itself */
 };
 
 static double seconds(void)
@@ -75,13 +76,13 @@ static void cannot(struct told *told, const char *what, const char *path)
              code != 0 ? strerror(code) : "");
 }
 
-/* Takes the verdict on a step of the copy. */
+/* Records whether a step of the copy has failed. */
 static void note(struct told *told, bool is_done)
 {
     told->having = is_done ? told->having : CANNOT;
 }
 
-/* All learn what each has to say; the first that cannot go on is the failure of all. */
+/* Exchanges the states of all ranks; the first failure becomes that of all. */
 static enum tandem_status agree(struct tnd_ranks_file *f, struct tandem_error *error)
 {
     size_t *bytes = calloc((size_t)f->count, sizeof(bytes[0]));
@@ -107,7 +108,7 @@ static enum tandem_status agree(struct tnd_ranks_file *f, struct tandem_error *e
 
 /* ---- rank 0's file ---- */
 
-/* Reads `n` bytes at `at`; an end of the file is a failure too. */
+/* Reads `n` bytes at `at`; fails at the end of the file. */
 static bool read_piece(int file, uint64_t at, char *out, size_t n)
 {
     for (size_t done = 0; done < n;) {
@@ -144,7 +145,8 @@ static bool is_unchanged(const struct tnd_ranks_file *f)
            now.st_mtim.tv_nsec == f->facts.st_mtim.tv_nsec;
 }
 
-/* What comes before the weights of a GGUF file. Whoever opens a file that is none tells why. */
+/* Finds the bytes before the weights of a GGUF file. For a file that cannot be parsed, opening it
+ * later reports why. */
 static bool find_head(struct tnd_ranks_file *f)
 {
     tandem_source *source;
@@ -214,13 +216,13 @@ static void say_progress(const struct tnd_ranks_file *f, struct progress *p)
             100.0 * (double)p->done / (double)p->all, mib(p->all), has_bar ? "" : "\n");
 }
 
-/* Where a walk through ranges is. */
+/* Position in a list of ranges. */
 struct walk {
     size_t i;
-    uint64_t at; /* in range i */
+    uint64_t at; /* offset in range i */
 };
 
-/* The next bytes of ranges that are adjacent, at most `most`; 0: the end. */
+/* Next adjacent bytes in the ranges, at most `most`; 0: the end. */
 static size_t next_run(const struct tnd_spans *spans, struct walk *io, size_t most,
                        uint64_t *out_at)
 {
@@ -238,7 +240,7 @@ static size_t next_run(const struct tnd_spans *spans, struct walk *io, size_t mo
     return n;
 }
 
-/* Fills the piece; false: rank 0 cannot. */
+/* Fills the piece. False: rank 0 cannot read its file. */
 static bool fill_piece(struct tnd_ranks_file *f, const struct tnd_spans *spans, struct walk *io,
                        size_t *out_n)
 {
@@ -260,7 +262,7 @@ static bool fill_piece(struct tnd_ranks_file *f, const struct tnd_spans *spans, 
     return true;
 }
 
-/* The ranges that a rank lacks, which ascend within the file. */
+/* Receives the ranges that a rank lacks, and checks that they ascend within the file. */
 static enum tandem_status receive_wish(const struct tnd_ranks_file *f, int rank, int64_t n,
                                        struct tnd_spans *out, struct tandem_error *error)
 {
@@ -315,7 +317,7 @@ static enum tandem_status send_pieces(struct tnd_ranks_file *f, int rank,
     return TANDEM_OK;
 }
 
-/* A rank's turn; it tells how many ranges it lacks, or -1: it cannot go on. */
+/* Serves a rank, which first sends the number of ranges that it lacks, or -1: it has failed. */
 static enum tandem_status serve(struct tnd_ranks_file *f, int rank, bool *io_goes_on,
                                 struct tandem_error *error)
 {
@@ -379,7 +381,7 @@ static enum tandem_status receive_pieces(struct tnd_ranks_file *f, const struct 
         struct piece piece;
         TND_TRY(tandem_communicator_receive(f->communicator, 0, &piece, sizeof(piece), error));
         if (piece.n <= 0 || piece.n > PIECE || (uint64_t)piece.n > all - done) {
-            f->mine.having = LACKS; /* rank 0 tells why */
+            f->mine.having = LACKS; /* rank 0 reports why */
             break;
         }
         TND_TRY(tandem_communicator_receive(f->communicator, 0, f->piece, (size_t)piece.n, error));
@@ -392,7 +394,7 @@ static enum tandem_status receive_pieces(struct tnd_ranks_file *f, const struct 
         const int64_t answer = is_good;
         TND_TRY(tandem_communicator_send(f->communicator, 0, &answer, sizeof(answer), error));
     }
-    if (f->mine.having != HAS) { /* what came is not lost; the reason of before stays */
+    if (f->mine.having != HAS) { /* keeps the bytes received; the first reason stays */
         char why[TND_RANKS_WHY];
         (void)tnd_ranks_copy_keep(f->copy, why);
     }
@@ -481,7 +483,7 @@ enum tandem_status tnd_ranks_file_fetch(struct tnd_ranks_file *f, const struct t
     return status;
 }
 
-/* Whether the file is there. What is there and cannot be used is told by whoever opens it. */
+/* Checks whether the file exists. If it cannot be used, opening it later reports why. */
 static void look(struct tnd_ranks_file *f)
 {
     struct stat info;

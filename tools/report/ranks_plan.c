@@ -14,7 +14,7 @@
 #include "runtime/tnd_runtime.h"
 #include "tools/report/fit_weights.h"
 
-/* What a rank sends. */
+/* Message from each rank. */
 struct told {
     int64_t status;
     char why[160];
@@ -90,7 +90,7 @@ static enum tandem_status price(struct making *m, struct told *told, struct tand
     uint8_t slots[TND_MAX_SLOTS];
     tnd_runtime_fit_devices(&parts, &options, slots);
     while (options.n_devices > 0 && options.memory[options.n_devices] <= 0) {
-        options.n_devices--; /* nobody knows what it holds */
+        options.n_devices--; /* the size of its memory is unknown */
     }
     const int most = most_threads(m->table);
     const int together = n_beside * options.n_threads;
@@ -101,7 +101,7 @@ static enum tandem_status price(struct making *m, struct told *told, struct tand
 
 static bool is_sane(const struct told *told)
 {
-    /* (All of the prices are times and bytes.) */
+    /* The prices are a structure of doubles only. */
     const double *prices = (const double *)(const void *)told->rank.prices;
     bool is_good = told->rank.memory >= 0 && told->rank.device_memory >= 0 &&
                    told->rank.beside >= 1 && told->rank.beside <= 1000;

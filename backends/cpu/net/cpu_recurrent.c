@@ -39,15 +39,15 @@ struct run {
     struct tnd_recurrent_bytes bytes; /* instead of them, where they are of 8 bits */
     bool has_zero_w;
     float *reset;       /* GRU: states times reset gates, {D, batch, H} */
-    int64_t begin, end; /* panels of all directions that are this worker's */
+    int64_t begin, end; /* this worker's panels, counted over all directions */
     struct tandem_worker *worker;
     bool waits;
     int64_t asks_each;     /* steps between two checks for cancellation */
     _Atomic int64_t *last; /* step at which synchronised workers stop; set by worker 0 */
     /* in the worker's scratch memory */
     float *sums[GATES], *cells;
-    float *columns[2]; /* of a tile of texts, value by value: last states, `reset` ones */
-    /* of a tile of texts in 8 bits: rows of bytes, their sums, and what they stand for */
+    float *columns[2]; /* of a tile of sequences, transposed: last states, `reset` ones */
+    /* of a tile of sequences in 8 bits: rows of bytes, their sums, and the kernel's parameters */
     uint8_t *rows;
     int32_t row_sums[TOKENS];
     struct tnd_recurrent_grid grid;
@@ -114,7 +114,7 @@ static const float *last_state(const struct run *run, int64_t direction, int64_t
     return row_of(run, is_first ? run->steps : before, direction, text);
 }
 
-/* (Blocks of a constant length become vectors.) */
+/* Extends low .. high to the values. (The compiler vectorises blocks of constant length.) */
 static void look(const float *h, int64_t n, float *low, float *high)
 {
     float lows[PANEL] = {0};
@@ -136,7 +136,7 @@ static void look(const float *h, int64_t n, float *low, float *high)
     }
 }
 
-/* The states of a tile of texts on the grid of those of all texts. */
+/* Quantises the states of a tile of sequences, on the grid of the states of all sequences. */
 static void round_rows(struct run *run, const struct block *block)
 {
     float low = 0;
@@ -177,7 +177,7 @@ static const float *columns_of(const struct run *run, const struct block *block,
 
 /* ---- products ---- */
 
-/* For instruction sets without packed kernels. */
+/* Product of a tile, for instruction sets without packed kernels. */
 static void multiply(const struct tnd_tile_packed_f *tile)
 {
     const float *w = (const float *)(const void *)tile->panel;
@@ -230,7 +230,7 @@ static void add_products(const struct run *run, const struct block *block, int g
     }
 }
 
-/* What becomes of the sums of bytes of 32 rows. */
+/* Sets the parameters that turn sums of bytes into products, for 32 rows. */
 static void set_parameters(const struct run *run, const struct block *block, int g, int panel,
                            int64_t at)
 {
@@ -254,7 +254,7 @@ static void set_parameters(const struct run *run, const struct block *block, int
     }
 }
 
-/* As add_products, of bytes; by way of `cells`, which are loaded later. */
+/* Like add_products, for bytes; uses `cells` as a buffer, which are loaded later. */
 static void add_products_8_bit(const struct run *run, const struct block *block, int g)
 {
     const struct tnd_conv_int8 product = {.n = 0,
@@ -587,7 +587,7 @@ static void divide(struct run *run)
     run->end = run->worker->index < n ? (index + 1) * all / n : run->begin;
 }
 
-/* Steps whose products are sums of bytes. */
+/* Runs the steps with products of bytes. */
 static void run_steps_8_bit(struct run *run)
 {
     const struct tnd_int8_kernels *kernels = &run->kernels->int8;
@@ -607,7 +607,7 @@ static void run_steps_8_bit(struct run *run)
     }
 }
 
-/* Weights that are computed are packed by the worker that reads them. */
+/* Packs computed weights: each worker packs those it reads. */
 static void pack(struct run *run, float *to)
 {
     const int64_t values = run->gates * run->hidden * PANEL;
