@@ -35,7 +35,7 @@ bool tnd_cpu_move_to_idle(struct tnd_cpu_claims *claims, unsigned round)
     if (CPU_COUNT(&is_free) == 0 || sched_setaffinity(0, sizeof(is_free), &is_free) != 0) {
         return false;
     }
-    (void)tnd_cpu_claim(claims, round); /* it is there now */
+    (void)tnd_cpu_claim(claims, round); /* the thread runs there now */
     TND_POINT("between moving and being free again");
     cpu_set_t found;
     if (sched_getaffinity(0, sizeof(found), &found) == 0 && CPU_EQUAL(&found, &is_free)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A plan as a flat list of what is handed out, in the planned order: a node, or of a split product
- * what one backend computes of it, so that residency, transfers, faults and steps treat a part as
+ * A plan as a flat list of items in the planned order: a node, or the range of a split product that
+ * one backend computes, so that residency, transfers, faults and steps treat a part as
  * they treat a node. Of a product Y = X W^T split by rows of W:
  *
  *     part   T = X (rows of W)^T   on the part's backend
