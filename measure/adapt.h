@@ -30,8 +30,8 @@ struct tnd_adapt_options {
     int n_m;
     bool is_fixed; /* only these M, each of them twice */
     int most_threads;
-    double tolerance; /* uncertainty, as a fraction of a time, at which a cell needs no more trials
-                       * */
+    double tolerance; /* uncertainty, as a fraction of a time, at which a cell needs no more
+                       * trials */
     int max_trials;   /* of one cell */
     /** Predicted seconds of a trial of a cell whose product takes `expected_us`, including its
      *  preparation. */

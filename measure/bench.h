@@ -14,8 +14,8 @@ enum { TND_MAX_BENCH_M = 128, TND_MAX_BENCH_TYPES = 16, TND_MAX_BENCH_THREADS = 
 
 /* How much is measured. With a budget each of them ends early. */
 enum tnd_effort {
-    TND_EFFORT_MEASURE,  /* few M first, then where interpolation is wrong, until the error is small
-                          * */
+    TND_EFFORT_MEASURE,  /* few M first, then where interpolation is wrong, until the error is
+                          * small */
     TND_EFFORT_ESTIMATE, /* anchors only: a few M, within a few seconds */
     TND_EFFORT_PATIENT   /* a full sweep over M and thread counts, twice */
 };
@@ -58,8 +58,8 @@ struct tnd_bench_options {
     const struct tandem_table *known;
     enum tnd_effort effort;
     double budget_s;        /* wall-clock limit of the whole run; 0: none, except for ESTIMATE */
-    bool ends_when_certain; /* stops when nothing is worth measuring; else all of the budget is used
-                             * */
+    bool ends_when_certain; /* stops when nothing is worth measuring; else all of the budget is
+                             * used */
     double reserve_s;       /* part of the budget kept for the caller's work afterwards */
     uint64_t begin_ns;      /* when the budget began; 0: at the call */
     /** Called after each trial of a cell; true stops with CANCELLED (what was measured stays in the

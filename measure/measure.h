@@ -15,8 +15,8 @@ struct tnd_measure_options {
     const struct tnd_registry *registry; /* borrowed */
     struct tnd_exec *exec;               /* borrowed */
     const struct tnd_clock *clock;       /* borrowed */
-    size_t rotate_bytes; /* total size of the copies of the weights; 0: twice the last-level cache
-                          * */
+    size_t rotate_bytes; /* total size of the copies of the weights; 0: twice the last-level
+                          * cache */
     size_t limit_bytes;  /* maximum size of all operands; 0: a quarter of the RAM */
     uint64_t seed;
     struct tnd_energy *energy; /* borrowed, used by one measurement at a time; NULL: none */
@@ -46,12 +46,11 @@ struct tnd_measure_result {
 struct tnd_stage_time tnd_stage_time_of(const double *us, uint32_t count, double *scratch);
 
 struct tnd_measure_effort {
-    double budget_s; /* stop repeating after this long; 0: 0.1 s */
-    int min_repeats; /* 0: 3 */
-    int max_repeats; /* 0: 200 */
-    double
-        spread_frac; /* stop when the total's spread / sqrt(count) is below this fraction; 0: 0.01
-                      * */
+    double budget_s;    /* stop repeating after this long; 0: 0.1 s */
+    int min_repeats;    /* 0: 3 */
+    int max_repeats;    /* 0: 200 */
+    double spread_frac; /* stop when the total's spread / sqrt(count) is below this fraction; 0:
+                      * 0.01 */
     double expected_us; /* of one product; 0: a guess. Several short ones are put into one graph */
     bool is_warm;       /* the choice has run on these operands already: no warm-up */
 };
@@ -86,8 +85,8 @@ enum tandem_status tnd_measure_run(struct tnd_measure *measure, int64_t m,
                                    struct tnd_measure_result *out_result,
                                    struct tandem_error *error);
 
-/** Result of the last run, m x n floats, for checking; and its operands. Valid until the next run.
- *  */
+/** Result of the last run, m x n floats, for checking; and its operands. Valid until the next
+ *  run. */
 const float *tnd_measure_output(const struct tnd_measure *measure);
 /** Overwrites the result of the last run, so that a backend that computes nothing cannot pass with
  *  the result of the previous one. */

@@ -69,8 +69,8 @@ static enum tandem_status measure_product(struct numbers *numbers, struct tnd_me
     for (int turn = 0; turn < TND_MEASURE_REPEATS; turn++) {
         for (int j = 0; j < numbers->n_candidates; j++) {
             const int i = (j + turn) % numbers->n_candidates; /* rotates, so that each candidate
-                                                               * follows a different one each time
-                                                               * */
+                                                               * follows a different one each
+                                                               * time */
             struct tnd_measure_result result;
             TND_TRY(numbers->tuner->use(numbers->backend, numbers->candidates[i], error));
             TND_TRY(tnd_measure_run(measure, m, choice, &effort, &result, error));

@@ -178,8 +178,8 @@ struct op_bench {
     double round_trip_us;
     const int *thread_counts;
     int n_thread_counts;
-    uint64_t first_ns;      /* duration of first runs on a device: many compile their kernels then
-                             * */
+    uint64_t first_ns;      /* duration of first runs on a device: many compile their kernels
+                             * then */
     uint64_t most_first_ns; /* limit of what is not counted as measuring */
     double cell_s;          /* for all thread counts of one graph */
     int64_t when;

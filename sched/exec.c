@@ -26,8 +26,8 @@ struct tnd_exec {
                                  * now */
     _Atomic uint32_t execution; /* bits of enum tandem_execution; nothing else depends on it */
     pthread_mutex_t lock;       /* guards the members below; nothing is locked or called inside */
-    struct tnd_run *idle;       /* most recently used first: its memory is most likely in the cache
-                                 * */
+    struct tnd_run *idle;       /* most recently used first: its memory is most likely in the
+                                 * cache */
 };
 
 enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry *registry,

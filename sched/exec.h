@@ -102,8 +102,8 @@ void tnd_exec_forget(struct tnd_exec *exec, const struct tandem_tensor *root);
 /** Drops the mirrors of states on a device that has failed. */
 void tnd_exec_drop_device(struct tnd_exec *exec, int slot);
 /** Whether the device had no memory for one of the weights of the node; `streams`: only weights in
- *  flight count, which are those of operands after the first. Cheap when there was memory for all.
- *  */
+ *  flight count, which are those of operands after the first. Cheap when there was memory for
+ *  all. */
 bool tnd_exec_is_refused(struct tnd_exec *exec, int slot, const struct tandem_tensor *node,
                          bool streams);
 /** Bit mask of slots: devices that had no memory for a constant weight, a root. Any thread. */

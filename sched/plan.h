@@ -110,8 +110,8 @@ struct tnd_step {
         struct tnd_extent moved; /* transfers */
     };
     int32_t group;
-    int32_t until; /* device steps, early downloads: synced before this group begins; else group + 1
-                    * */
+    int32_t until; /* device steps, early downloads: synced before this group begins; else group +
+                    * 1 */
 };
 
 /** Steps first_step .. first_step + n_steps - 1. */

@@ -86,8 +86,8 @@ struct tnd_run_stream {
 };
 
 struct tnd_run {
-    _Alignas(TND_CACHE_LINE) atomic_bool stop; /* an error or cancel: no more chunks are handed out
-                                                * */
+    _Alignas(TND_CACHE_LINE) atomic_bool stop; /* an error or cancel: no more chunks are handed
+                                                * out */
     atomic_int failed_worker;                  /* first one; -1: none */
     struct tnd_barrier groups;                 /* pass, gather, release: between groups */
     struct tnd_barrier stage;                  /* wait: inside a step, for backends */
@@ -103,8 +103,8 @@ struct tnd_run {
     struct tandem_graph *graph;
     const struct tnd_exec_run_options *options;
     struct tnd_steps *steps;
-    bool keeps_subnormals; /* threads compute with subnormal floats instead of flushing them to zero
-                            * */
+    bool keeps_subnormals; /* threads compute with subnormal floats instead of flushing them to
+                            * zero */
     int last_parallel;     /* group after which workers leave the pool; -1: no parallel group */
     bool uses_pool;        /* some groups are parallel */
     unsigned ticket;       /* phase of `groups` before the first release */
@@ -116,8 +116,8 @@ struct tnd_run {
     struct tnd_run_flight flights[TND_MAX_IN_FLIGHT];
     int n_flights;
     struct tnd_run_device_work device_work[TND_MAX_SLOTS];
-    uint64_t expected_ns_of[TND_MAX_SLOTS]; /* when all work of a device will have ended; 0: unknown
-                                             * */
+    uint64_t expected_ns_of[TND_MAX_SLOTS]; /* when all work of a device will have ended; 0:
+                                             * unknown */
     bool has_download;                      /* of any device */
     bool has_collected; /* after a failure: earlier writes of devices were downloaded to the host */
     int n_begun;        /* steps 0 .. n_begun - 1 may have had effects */

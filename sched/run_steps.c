@@ -77,8 +77,8 @@ static void ask_again(struct tnd_run_worker *self)
 {
     enum {
         ASK_NS = 10 * 1000 * 1000
-    }; /* 10 ms: short enough for a user, and `cancel` may be slow
-                                         * */
+    }; /* 10 ms: short enough for a user, and `cancel` may be
+                                         * slow */
     struct tnd_run *run = self->run;
     if (run->options->cancel != NULL && self == &run->workers[0] &&
         run->clock->now_ns(run->clock) - run->asked_ns >= ASK_NS) {

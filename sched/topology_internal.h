@@ -27,8 +27,8 @@ struct tnd_cpu_rows {
 /** Computes sums, order and text from the rows; sorts `rows`. quota_cpus 0: none. */
 void tnd_topology_fill(struct tnd_cpu_rows *rows, double quota_cpus, struct tnd_topology *out);
 
-/** Reads a sysfs ("/sys"); every online CPU counts as allowed. False when there is nothing to read.
- *  */
+/** Reads a sysfs ("/sys"); every online CPU counts as allowed. False when there is nothing to
+ *  read. */
 bool tnd_topology_rows_from_sysfs(const char *sysfs, struct tnd_cpu_rows *out);
 
 /** Reads with hwloc: an XML file, a synthetic description ("package:1 core:2 pu:2"), or (both

@@ -27,8 +27,8 @@ struct tnd_unfolding {
     bool is_concurrent;   /* steps join the last group, whatever is in it */
     bool is_early;        /* downloads are not waited for until their readers begin */
     bool is_moved;        /* operands of the stages were transferred already */
-    bool device_waits;    /* workers sleep during work of a device whose result is downloaded next
-                           * */
+    bool device_waits;    /* workers sleep during work of a device whose result is downloaded
+                           * next */
     float device_us;      /* predicted time of that work */
     struct tnd_unfolding_flight flights[TND_MAX_IN_FLIGHT];
     int n_flights;
