@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The choice among cells. A cell's worth is (calls in the user's graph) x (time) x
- * (uncertainty), less for profiles that lose anyway and for large M, which programs compute less
- * often; it is divided by what the trial costs. The grid's cells come first, so that every
- * profile is compared. */
+ * Choosing the next cell. A cell's value is (calls in the user's graph) x (time) x (uncertainty),
+ * reduced for profiles that lose anyway and for large M, which programs compute less often; it is
+ * divided by the cost of the trial. The cells of the grid come first, so that every profile is
+ * compared. */
 #include "measure/adapt.h"
 
 #include <limits.h>
@@ -19,10 +19,10 @@
 struct line {
     struct tnd_adapt_line is;
     struct tnd_adapt_points points;
-    int64_t m_limit; /* not from here on */
+    int64_t m_limit; /* not measured at or above this M */
     int first;       /* line of the group; the others follow it */
-    int similar;     /* the line that tells about this one as long as it has no points; -1: none */
-    bool is_stale;   /* `best` is to be found anew */
+    int similar;     /* the line that predicts this one until it has points; -1: none */
+    bool is_stale;   /* `best` must be found again */
     bool has_best;
     struct tnd_adapt_cell best;
 };
@@ -33,7 +33,7 @@ struct tnd_adapt {
     TND_VECTOR_OF(struct line, lines);
 };
 
-/* What is left for one cell. */
+/* Limits for one trial. */
 struct allowance {
     double left_s, longest_s;
 };
@@ -82,16 +82,16 @@ enum tandem_status tnd_adapt_add_line(struct tnd_adapt *adapt, const struct tnd_
     return TANDEM_OK;
 }
 
-/* ---- what a product takes ---- */
+/* ---- predicted times ---- */
 
-/* How well another line tells about this one; 0: not at all. */
+/* How well another line predicts this one; 0: not at all. */
 static int similarity(const struct tnd_adapt_line *a, const struct tnd_adapt_line *b)
 {
     return 1 + (a->profile == b->profile ? 8 : 0) + (a->type == b->type ? 4 : 0) +
            (a->group == b->group ? 2 : 0) + (a->threads == b->threads ? 1 : 0);
 }
 
-/* The line at `index` has got its first point: it tells about those that have none. */
+/* The line at `index` got its first point: it may now predict lines without points. */
 static void introduce(struct tnd_adapt *adapt, int index)
 {
     TND_ASSERT(index >= 0 && adapt->lines[index].points.n_points > 0);
@@ -114,7 +114,8 @@ static double by_similar(const struct line *line, const struct line *similar, in
     double us = tnd_adapt_line_us(&similar->points, m, similar->is.fixed_tokens, safely);
     double work = line->is.work / similar->is.work;
     double threads = (double)similar->is.threads / line->is.threads;
-    us *= safely && work < 1 ? sqrt(work) : work; /* small products cost more than their share */
+    us *= safely && work < 1 ? sqrt(work) : work; /* small products cost more than their share of
+                                                   * the work */
     return safely ? TND_EXPECT_SIMILAR * us * fmax(threads, 1.0) : us * threads;
 }
 
@@ -138,9 +139,9 @@ double tnd_adapt_expect_us(const struct tnd_adapt *adapt, int line, int64_t m, b
     return expect_us(adapt, &adapt->lines[line], m, safely);
 }
 
-/* ---- what a cell is worth ---- */
+/* ---- the value of a cell ---- */
 
-/* The fastest line of the group at m, as far as is known; NULL: none was measured. */
+/* The fastest known line of the group at m; NULL: none was measured. */
 static const struct line *fastest_at(const struct tnd_adapt *adapt, const struct line *of,
                                      int64_t m, double *out_us)
 {
@@ -160,7 +161,7 @@ static const struct line *fastest_at(const struct tnd_adapt *adapt, const struct
     return best;
 }
 
-/* Relevance of a line at m if it took `us` there. */
+/* Relevance of a line at m if its time were `us`. */
 static double relevance_if(const struct tnd_adapt *adapt, const struct line *line, int64_t m,
                            double us)
 {
@@ -184,8 +185,8 @@ static bool is_crossing(const struct tnd_adapt *adapt, const struct line *line, 
            (fastest_at(adapt, line, high, &us) == line);
 }
 
-/* Cells without which nothing can be said of a profile: few M where all threads work, fewer on one
- * thread; a grid that was asked for is wanted as a whole. */
+/* Cells without which a profile cannot be judged: a few M on the largest thread count, fewer on one
+ * thread; of a grid that the user asked for, all of it. */
 static bool must_be_measured(const struct tnd_adapt *adapt, const struct line *line, int i)
 {
     TND_ASSERT(i >= 0 && i < adapt->options.n_m);
@@ -204,7 +205,7 @@ static bool is_better(const struct tnd_adapt_cell *a, const struct tnd_adapt_cel
     return a->rank > b->rank || (a->rank == b->rank && a->score > b->score);
 }
 
-/* Takes over the cell when it fits and is worth more than the best of the line so far. */
+/* Makes the cell the best of the line if it is affordable and more valuable. */
 static void consider(const struct tnd_adapt *adapt, struct line *line,
                      const struct allowance *allowance, struct tnd_adapt_cell cell)
 {
@@ -298,8 +299,8 @@ static double beside(const struct tnd_adapt *adapt, const struct line *line, int
     return us;
 }
 
-/* How much of a point's time may be a disturbance, by the points of other thread counts: one count
- * is not much slower than both fewer and more threads. A fraction; negative: nothing is. */
+/* Fraction of a point's time that may be a disturbance, judged by other thread counts: one count is
+ * not much slower than both fewer and more threads. Negative: none. */
 static double thread_outlier(const struct tnd_adapt *adapt, const struct line *line,
                              const struct tnd_adapt_point *point)
 {
@@ -350,7 +351,7 @@ bool tnd_adapt_next(struct tnd_adapt *adapt, double left_s, double longest_s,
     const struct tnd_adapt_cell *best = NULL;
     for (int i = 0; i < adapt->n_lines; i++) {
         struct line *line = &adapt->lines[i];
-        /* A cell that was best of a longer time and still fits is the best of this one. */
+        /* A best cell found with more time left remains the best if it still fits. */
         if (line->is_stale || (line->has_best && line->best.cost_s > left_s)) {
             find_best(adapt, line, &allowance);
         }
@@ -364,7 +365,7 @@ bool tnd_adapt_next(struct tnd_adapt *adapt, double left_s, double longest_s,
     return best != NULL;
 }
 
-/* ---- what is told ---- */
+/* ---- reports of the caller ---- */
 
 void tnd_adapt_touch(struct tnd_adapt *adapt, int line)
 {
@@ -397,7 +398,7 @@ void tnd_adapt_stop_at(struct tnd_adapt *adapt, int line, int64_t m)
     stopped->is_stale = true;
 }
 
-/* ---- how far it is ---- */
+/* ---- progress ---- */
 
 static int compare_doubles(const void *a, const void *b)
 {

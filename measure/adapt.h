@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What to measure next: of all cells (a line at some M) the one that takes away the most
- * uncertainty a second. Knows neither clocks nor backends: it is told what each cell took.
- * A line is one profile on one thread count for one (type, N, K); lines of one group compete. */
+ * What to measure next: of all cells (a line at some M), the one that removes the most uncertainty
+ * per second. Uses neither clocks nor backends: the caller reports the time of each cell. A line is
+ * one profile on one thread count for one (type, N, K); lines of one group compete. */
 #ifndef TND_ADAPT_H
 #define TND_ADAPT_H
 
@@ -17,22 +17,24 @@ struct tnd_adapt_line {
     int group;   /* number of its (type, N, K) */
     int profile; /* number of its profile */
     int threads;
-    bool is_of_rule; /* the rule's profile: others serve by a lead over it, so it is first */
+    bool is_of_rule; /* the profile of the rule: others must be faster by a margin to be chosen, so
+                      * it is measured first */
     enum tandem_type type;
     double calls;        /* of the product in the user's graph, above 0 */
     double work;         /* N * K */
-    double fixed_tokens; /* few tokens cost as much as this many */
+    double fixed_tokens; /* time for few tokens does not fall below that for this many */
 };
 
 struct tnd_adapt_options {
-    const int64_t *m; /* ascending: where every line begins. Copied */
+    const int64_t *m; /* ascending: the M that every line begins with. Copied */
     int n_m;
-    bool is_fixed; /* these M and no others, each of them twice */
+    bool is_fixed; /* only these M, each of them twice */
     int most_threads;
-    double tolerance; /* fraction of a time that needs no further measuring */
+    double tolerance; /* uncertainty, as a fraction of a time, at which a cell needs no more
+                       * trials */
     int max_trials;   /* of one cell */
-    /** Predicted seconds of a trial of a cell whose product takes `expected_us`, what has to be
-     *  prepared for it included. */
+    /** Predicted seconds of a trial of a cell whose product takes `expected_us`, including its
+     *  preparation. */
     double (*cost_s)(void *user, int line, int64_t m, double expected_us);
     void *user;
 };
@@ -40,12 +42,13 @@ struct tnd_adapt_options {
 struct tnd_adapt_cell {
     int line;
     int64_t m;
-    double expected_us; /* of one product, on the safe side */
+    double expected_us; /* of one product, an upper estimate */
     double cost_s;
-    double uncertainty; /* fraction of the time that is not known */
+    double uncertainty; /* fraction of the time */
     bool is_new;        /* else a repetition of a cell that was measured before */
-    int rank;     /* 3, 2: should not stay unmeasured, 1: is to be repeated once; before others */
-    double score; /* what it is worth a second, among those of one rank */
+    int rank;     /* 3, 2: must not stay unmeasured, 1: is to be repeated once; higher ranks come
+                   * first */
+    double score; /* benefit per second, compared among cells of one rank */
 };
 
 /** Errors: MEMORY. */
@@ -57,27 +60,28 @@ void tnd_adapt_free(struct tnd_adapt *adapt);
 /** Lines are numbered from 0 in the order of adding, which is group by group. Errors: MEMORY. */
 enum tandem_status tnd_adapt_add_line(struct tnd_adapt *adapt, const struct tnd_adapt_line *line);
 
-/** The cell worth most of those that end within `left_s`, and take at most `longest_s` each; false
- *  when none does, or everything is certain. */
+/** The most valuable of the cells whose trials end within `left_s` and take at most `longest_s`
+ *  each; false when there is none, or everything is certain. */
 bool tnd_adapt_next(struct tnd_adapt *adapt, double left_s, double longest_s,
                     struct tnd_adapt_cell *out);
 
-/** The cell was measured. Errors: MEMORY. */
+/** Records a trial of the cell. Errors: MEMORY. */
 enum tandem_status tnd_adapt_done(struct tnd_adapt *adapt, const struct tnd_adapt_cell *cell,
                                   const struct tnd_stage_time *total);
-/** The line is not measured at M from this one on: the machine cannot. */
+/** The line is not measured at this M or more: the machine cannot compute it. */
 void tnd_adapt_stop_at(struct tnd_adapt *adapt, int line, int64_t m);
-/** What trials of the group of this line cost has changed. */
+/** The cost of trials of this line's group has changed. */
 void tnd_adapt_touch(struct tnd_adapt *adapt, int line);
 
-/** Time of one product on a line, as far as the cells tell; `safely`: rather too long. */
+/** Time of one product on a line, estimated from the measured cells; `safely`: an upper
+ * estimate. */
 double tnd_adapt_expect_us(const struct tnd_adapt *adapt, int line, int64_t m, bool safely);
 
 struct tnd_adapt_state {
-    int cells, trials; /* measured */
-    int unmeasured;    /* cells of the grid that were not measured */
-    int unknown_lines; /* lines without any cell */
-    double pending_s;  /* what measuring the grid, and each of its cells twice, still takes */
+    int cells, trials;         /* measured */
+    int unmeasured;            /* cells of the grid that were not measured */
+    int unknown_lines;         /* lines without any cell */
+    double pending_s;          /* to measure the rest of the grid, and each of its cells twice */
     double median_uncertainty; /* over the measured cells and the gaps between them */
 };
 /** Errors: MEMORY. */

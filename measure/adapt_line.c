@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Points of a line, and the uncertainty about them. */
+ * Points of a line, and their uncertainty. */
 #include "measure/adapt_line.h"
 
 #include <limits.h>
@@ -31,7 +31,7 @@ static double doublings(int64_t a, int64_t b)
     return fabs(log2((double)b / (double)a));
 }
 
-/* ---- adding ---- */
+/* ---- adding trials ---- */
 
 static void repeat_trial(struct tnd_adapt_point *point, double us, double spread, bool is_noisy)
 {
@@ -46,8 +46,8 @@ static void repeat_trial(struct tnd_adapt_point *point, double us, double spread
     point->trials++;
 }
 
-/* What is left of the uncertainty in one of the halves. One right prediction does not make a curve
- * straight: kernels step with their tiles. */
+/* Uncertainty that remains in each half after a range was divided. One right prediction does not
+ * prove that the curve is straight: kernels have steps at their tile sizes. */
 static double uncertainty_left(int64_t low, int64_t high, double wrong)
 {
     return fmax(TND_UNCERTAIN_SEEN * (wrong - TND_MEASURE_SPREAD),
@@ -116,7 +116,8 @@ double tnd_adapt_line_us(const struct tnd_adapt_points *points, int64_t m, doubl
 
 /* ---- uncertainties ---- */
 
-/* A step or a bow of the curve shows in what the lines before and behind say about the gap. */
+/* A step or a bend of the curve shows as a difference between the lines before and after the
+ * gap. */
 static double bend(const struct tnd_adapt_points *points, int low, int64_t m)
 {
     TND_ASSERT(low >= 0 && low + 1 < points->n_points);
@@ -188,9 +189,9 @@ int64_t tnd_adapt_middle(int64_t low, int64_t high)
     if (high - low < 2 || (double)high / (double)low < TND_CLOSE_RATIO) {
         return 0;
     }
-    /* Few tokens: powers of two and the numbers half-way between them. Many: kernels work in tiles
-     * of 8, 12 or 16 tokens, so that times are stairs; what is asked for later lies anywhere on a
-     * stair, so that its middle tells more than its end. */
+    /* Few tokens: powers of two and the midpoints between them. Many: kernels work in tiles of 8,
+     * 12 or 16 tokens, so that times are stairs; programs will use any M on a stair, so its middle
+     * is more representative than its end. */
     double wanted = sqrt((double)low * (double)high);
     int64_t mid_stair = (int64_t)(wanted / 8) * 8 + 4;
     if (wanted >= TND_MANY_TOKENS && mid_stair > low && mid_stair < high) {

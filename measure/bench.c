@@ -27,7 +27,7 @@
 #include "tune/policy.h"
 #include "tune/rule.h"
 
-/* How thorough an effort is. */
+/* Parameters of an effort. */
 struct thoroughness {
     int n_m;
     const int64_t *m;
@@ -36,12 +36,12 @@ struct thoroughness {
     double trial_s;
 };
 
-/* Of a cell while a budget lasts: ends even where a clock stands still. */
+/* Of one cell under a budget: guarantees an end even with a stopped clock. */
 enum { MOST_TRIALS = 100 };
 
 static const int64_t anchor_m[] = {1, 32, 128};
 static const int64_t first_m[] = {1, 8, 32, 128, 512};
-/* Dense where libraries change their kernels with M, then in steps of a half. */
+/* Dense where libraries change their kernels with M, then steps by half a power of two. */
 static const int64_t all_m[] = {1,  2,  3,  4,  6,   8,   12,  16,  24,
                                 32, 48, 64, 96, 128, 192, 256, 384, 512};
 
@@ -83,7 +83,7 @@ static double left_s(const struct tnd_sweep *sweep)
     return sweep->budget_s - tnd_sweep_elapsed_s(sweep) - sweep->options->reserve_s - reference_s;
 }
 
-/* Whether what is measured before the first cell leaves time for cells. */
+/* Whether measurements before the first cell leave enough time for cells. */
 static bool has_time_to_prepare(const struct tnd_sweep *sweep)
 {
     return tnd_sweep_elapsed_s(sweep) < TND_BENCH_PREPARE_SHARE * sweep->budget_s;
@@ -99,8 +99,8 @@ static bool is_wanted(const struct tnd_bench_options *options, int profile, enum
                                  : tnd_profile_is_twin(options->measure.registry, profile, type)) {
         return false;
     }
-    /* Times of weights in flight are those of another profile and of transfers, and of the row that
-     * tnd_measure_pairs runs. */
+    /* Times of weights in flight are derived from another profile, transfers, and the products in a
+     * row that tnd_measure_pairs runs. */
     return tnd_plan_node_for_profile(options->measure.registry, profile, type, threads, out) &&
            !tnd_task_is(out->stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_STREAMS_W);
 }
@@ -129,7 +129,7 @@ static void add_group(struct tnd_sweep *sweep, enum tandem_type type, int shape,
     group->weight_bytes = (group->bytes - tokens * sizeof(float)) / 2;
 }
 
-/* Cold, and warm where programs will find the weights in the cache. */
+/* Adds cold weights, and warm ones if programs will find them in the cache. */
 static void add_groups(struct tnd_sweep *sweep, enum tandem_type type, int shape)
 {
     bool rotates = sweep->options->measure.rotate_bytes == 0;
@@ -140,7 +140,7 @@ static void add_groups(struct tnd_sweep *sweep, enum tandem_type type, int shape
     }
 }
 
-/* Shapes that have a type are measured with it, the others with each type that was asked for. */
+/* Shapes that have a type are measured with it, the others with each requested type. */
 static enum tandem_status make_groups(struct tnd_sweep *sweep)
 {
     const struct tnd_bench_options *options = sweep->options;
@@ -165,7 +165,7 @@ static enum tandem_status make_groups(struct tnd_sweep *sweep)
     return TANDEM_OK;
 }
 
-/* Whether the number of threads makes a difference to any stage. */
+/* Whether the time of any stage depends on the number of threads. */
 static bool uses_threads(const struct tnd_table_profile *profile)
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
@@ -244,7 +244,7 @@ static enum tandem_status make_lines(struct tnd_sweep *sweep, bool with_devices)
     return TANDEM_OK;
 }
 
-/* ---- what lies between stages ---- */
+/* ---- transfers, launches, hand-offs ---- */
 
 static bool uses_slot(const struct tnd_bench_options *options, int slot)
 {
@@ -260,8 +260,8 @@ static bool uses_slot(const struct tnd_bench_options *options, int slot)
     return false;
 }
 
-/* Transfers of all devices, smaller ones when time is short. Without them nothing can be said of
- * a device, so *out_measured tells whether there was time. */
+/* Transfers of all devices, of smaller sizes when time is short. Without transfers nothing can be
+ * predicted for a device, so *out_measured says whether there was time. */
 static enum tandem_status measure_transfers(struct tnd_sweep *sweep, bool *out_measured)
 {
     const struct tnd_measure_options *measure = &sweep->options->measure;
@@ -291,7 +291,7 @@ static enum tandem_status measure_transfers(struct tnd_sweep *sweep, bool *out_m
     return TANDEM_OK;
 }
 
-/* The most threads first: they are handed to most. */
+/* Largest team first: it is used most. */
 static enum tandem_status measure_handoffs(struct tnd_sweep *sweep)
 {
     const struct tnd_bench_options *options = sweep->options;
@@ -389,8 +389,8 @@ static enum tandem_status report(struct tnd_sweep *sweep, const struct tnd_adapt
     return TANDEM_OK;
 }
 
-/* One trial. A cell that this machine cannot compute (the type, or the size) is left out, with
- * those of its line that are larger: others are worth having. */
+/* One trial. A cell that this machine cannot compute (the type, or the size) is skipped together
+ * with the larger ones of its line, and the run goes on. */
 static enum tandem_status run_trial(struct tnd_sweep *sweep, const struct tnd_adapt_cell *cell)
 {
     TND_ASSERT(cell->line >= 0 && cell->line < sweep->n_lines);
@@ -426,13 +426,14 @@ static enum tandem_status run_trials(struct tnd_sweep *sweep, bool *out_certain)
 {
     struct tnd_adapt_cell cell;
     double longest_s;
-    double overrun = 1; /* how much longer than predicted trials take: others use the machine too */
+    double overrun = 1; /* actual over predicted time of trials, because other programs use the
+                         * machine too */
     for (;;) {
         double left = left_s(sweep) / overrun;
         longest_s = sweep->n_trials > 0 ? TND_BENCH_LONGEST_TRIAL * sweep->budget_s : INFINITY;
         if (left <= 0 || (!tnd_sweep_next_stale(sweep, left, &cell) &&
                           !tnd_adapt_next(sweep->adapt, left, longest_s, &cell))) {
-            /* Nothing fits: is there anything at all? */
+            /* Nothing fits the time left: check whether anything is left at all. */
             for (int i = 0; i < sweep->n_lines; i++) {
                 if (sweep->lines[i].first == i) {
                     tnd_adapt_touch(sweep->adapt, i);
@@ -452,7 +453,7 @@ static enum tandem_status run_trials(struct tnd_sweep *sweep, bool *out_certain)
 
 /* ---- the run ---- */
 
-/* A budget is there to be used: on and on, as long as anything is uncertain. */
+/* Whether all of the budget is used, as long as anything is uncertain. */
 static bool uses_it_up(const struct tnd_bench_options *options)
 {
     return options->budget_s > 0 && !options->ends_when_certain;
@@ -476,7 +477,8 @@ static void choose_thoroughness(struct tnd_sweep *sweep, struct thoroughness *ou
     sweep->most_m = out->m[out->n_m - 1];
 }
 
-/* So that the first grid takes about a third of a budget; between 2 ms and what the effort says. */
+/* Chosen so that the first grid takes about a third of a budget; between 2 ms and the effort's own
+ * time. */
 static void choose_trial_s(struct tnd_sweep *sweep, const struct thoroughness *how)
 {
     double cells = (double)sweep->n_groups * tnd_profile_count(sweep->options->measure.registry) *
@@ -525,8 +527,8 @@ static enum tandem_status prepare(struct tnd_sweep *sweep)
     return how.is_fixed ? TANDEM_OK : tnd_sweep_take_up(sweep);
 }
 
-/* A driver that compiles its kernels for the first time cannot be interrupted, and may have used up
- * the whole budget: the first grid gets its time nevertheless. */
+/* A driver that compiles its kernels for the first time cannot be interrupted and may have used up
+ * the whole budget: reserves time for the first grid nevertheless. */
 static void leave_time_for_cells(struct tnd_sweep *sweep)
 {
     sweep->prepared_s = tnd_sweep_elapsed_s(sweep);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From one trial to the samples of a table: each stage a curve, of several trials the faster
- * median, since what disturbs a machine only ever slows it down. */
+ * From one trial to the samples of a table: each stage is a curve; of several trials the faster
+ * median is kept, since disturbances only slow a machine down. */
 #include <string.h>
 
 #include "measure/bench_sweep.h"
@@ -49,7 +49,7 @@ enum tandem_status tnd_sweep_keep(struct tnd_sweep *sweep, int line, int64_t m,
                                     .count = time->count,
                                     .when = sweep->when,
                                     .joules = result->watts * us * 1e-6};
-        /* Also of a stage that several profiles share. */
+        /* The sample may come from another profile with the same stage. */
         const struct tnd_sample *before = find_sample(tnd_table_find(sweep->table, &key), m);
         if (before != NULL) {
             uint32_t count = sample.count + before->count;
@@ -57,16 +57,16 @@ enum tandem_status tnd_sweep_keep(struct tnd_sweep *sweep, int line, int64_t m,
             sample.count = count;
         }
         if (tnd_table_add(sweep->table, &key, &sample) == TANDEM_E_MEMORY) {
-            return TANDEM_E_MEMORY; /* refused otherwise: not finite; then it stays unknown */
+            return TANDEM_E_MEMORY; /* other refusals (not finite) leave it unknown */
         }
     }
     return TANDEM_OK;
 }
 
-/* ---- a run that goes on ---- */
+/* ---- resuming a run ---- */
 
-/* The sum of all stages of a line at m, of a run not long ago. False where the known table lacks
- * one, or it is old or stale. */
+/* The sum of all stages of a line at m, from a recent run. False if the known table lacks a stage
+ * or it is old or stale. */
 static bool take_stages(struct tnd_sweep *sweep, const struct tnd_bench_line *line, int64_t m,
                         struct tnd_stage_time *out)
 {
@@ -81,7 +81,7 @@ static bool take_stages(struct tnd_sweep *sweep, const struct tnd_bench_line *li
         make_key(&sweep->groups[line->group], stage, s, line->threads, &key);
         const struct tnd_sample *sample = find_sample(tnd_table_find(known, &key), m);
         if (sample == NULL && s != TANDEM_STAGE_COMPUTE) {
-            continue; /* as when it was measured: nothing to be done there */
+            continue; /* the stage was empty when it was measured, too */
         }
         if (sample == NULL || sample->when + TND_BENCH_RESUME_S < sweep->when ||
             sample->when > sweep->when || tnd_sample_is_stale(sample)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operands of the weights that are measured, as many open at once as memory allows, and what a
- * trial of a cell costs with all that it needs. */
+ * Operands of the measured weights, as many open at once as memory allows, and the full cost of a
+ * trial of a cell, preparation included. */
 #include <math.h>
 
 #include "backends/task.h"
@@ -80,7 +80,8 @@ static void make_room(struct tnd_sweep *sweep, double bytes)
         close_group(sweep, oldest);
         for (int i = 0; i < sweep->n_lines; i++) {
             if (&sweep->groups[sweep->lines[i].group] == oldest) {
-                tnd_adapt_touch(sweep->adapt, i); /* coming back costs more now */
+                tnd_adapt_touch(sweep->adapt, i); /* its trials cost more, because operands must be
+                                                   * made again */
                 break;
             }
         }
@@ -90,7 +91,7 @@ static void make_room(struct tnd_sweep *sweep, double bytes)
 static void learn(double *rate, double seconds, double bytes)
 {
     if (bytes > 0 && seconds > 0) {
-        *rate = (*rate + seconds / bytes) / 2; /* the last few groups count */
+        *rate = (*rate + seconds / bytes) / 2; /* running average over the last few groups */
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a sweep measures beside times, so that they can be trusted: whether results are right, what
- * backends lose beside each other, whether the machine stayed the same; and which times to measure
- * first, since programs found them wrong. */
+ * What a sweep measures besides times, so that they can be trusted: whether results are right,
+ * slow-downs of backends beside each other, whether the machine stayed the same; and which stale
+ * times to measure first. */
 #include <math.h>
 #include <string.h>
 
@@ -133,7 +133,8 @@ static bool is_measured(const struct tandem_table *table, const struct tnd_curve
     return false;
 }
 
-/* The next stale cell that this sweep can measure and has not yet; *at is where to go on. */
+/* The next stale cell that this sweep can measure and has not measured yet; *at is where the search
+ * continues. */
 static bool next_stale(const struct tnd_sweep *sweep, struct tnd_stale_position *at, int *out_line,
                        int64_t *out_m)
 {

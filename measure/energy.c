@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Energy counters. Files: Linux Documentation/power/powercap/powercap.rst and
  * ABI/testing/sysfs-class-powercap, sysfs-class-power. NVML: NVIDIA's NVML API reference,
- * nvmlDeviceGetTotalEnergyConsumption. What they say is not trusted. */
+ * nvmlDeviceGetTotalEnergyConsumption. All values read are checked. */
 #include "measure/energy.h"
 
 #include <dirent.h>
@@ -19,7 +19,7 @@
 
 enum { MAX_ZONES = 16, MAX_GPUS = 16, MAX_PATH = 512 };
 
-/* A counter of the processor; it begins anew behind range_uj. */
+/* A counter of the processor; wraps around after range_uj. */
 struct zone {
     char path[MAX_PATH];
     uint64_t range_uj; /* 0: unknown */
@@ -51,7 +51,7 @@ struct tnd_energy {
 
 /* ---- files ---- */
 
-/* The first line of a file, without its end; false with errno. */
+/* The first line of a file, without its newline; false with errno. */
 static bool read_line(const char *folder, const char *file, char *out, size_t bytes)
 {
     char path[MAX_PATH + 32];
@@ -67,8 +67,8 @@ static bool read_line(const char *folder, const char *file, char *out, size_t by
     return found;
 }
 
-/* A whole number from 0 to 1e18 and nothing else; a minus sign is skipped where drivers differ
- * about it. */
+/* Reads an integer from 0 to 1e18 and nothing else; a minus sign is skipped where drivers differ in
+ * using it. */
 static bool read_number(const char *folder, const char *file, bool may_be_negative, uint64_t *out)
 {
     char text[32];
@@ -93,13 +93,13 @@ static void add_source(struct tnd_energy *energy, const char *name)
 
 /* ---- packages ---- */
 
-/* Packages as a whole, and memory, which is no part of them; "core" and "uncore" are parts, "psys"
- * holds packages. */
+/* Counts whole packages, and memory, which is not part of them; not "core" and "uncore", which are
+ * parts of packages, nor "psys", which contains packages. */
 static bool is_counted(const char *entry, const char *name)
 {
     static const char prefix[] = "intel-rapl:";
     if (strncmp(entry, prefix, sizeof(prefix) - 1) != 0) {
-        return false; /* intel-rapl-mmio: the same packages once more */
+        return false; /* intel-rapl-mmio: the same packages again */
     }
     bool is_part = strchr(entry + sizeof(prefix) - 1, ':') != NULL;
     return is_part ? strcmp(name, "dram") == 0 : strncmp(name, "package", 7) == 0;
@@ -150,7 +150,7 @@ static int open_zones(struct tnd_energy *energy, const char *root)
     for (int i = 0; i < n && energy->n_zones < MAX_ZONES && failure == 0; i++) {
         failure = open_zone(energy, root, names[i]);
     }
-    if (failure != 0) { /* a part of the machine says nothing: better none than half of it */
+    if (failure != 0) { /* no counter of a part of the machine: an incomplete sum would mislead */
         energy->n_zones = 0;
         energy->sources[0] = '\0';
     }
@@ -226,7 +226,7 @@ static double lap_gpus(struct tnd_energy *energy)
     for (int i = 0; i < energy->n_gpus; i++) {
         unsigned long long now_mj = 0;
         if (energy->nvml.energy(energy->gpus[i], &now_mj) != 0 || now_mj < energy->last_mj[i]) {
-            return NAN; /* it counts since the driver was loaded, in 64 bits */
+            return NAN; /* a 64-bit count since the driver was loaded never falls */
         }
         joules += (double)(now_mj - energy->last_mj[i]) * 1e-3;
         energy->last_mj[i] = now_mj;
@@ -236,7 +236,7 @@ static double lap_gpus(struct tnd_energy *energy)
 
 /* ---- a battery ---- */
 
-/* Watts drawn now; not a number while it is charged, or says nothing. */
+/* Watts drawn now; NaN while charging, or when the file cannot be read. */
 static double battery_w(const char *folder)
 {
     char status[32];
@@ -274,7 +274,7 @@ static void open_battery(struct tnd_energy *energy, const char *root)
     }
 }
 
-/* ---- all of them ---- */
+/* ---- all sources ---- */
 
 static enum tandem_status refuse(int failure, const char *powercap, struct tandem_error *error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What the machine says of the energy it takes: counters of processor packages and their memory
+ * Energy used by the machine, from its own counters: those of processor packages and their memory
  * (Linux powercap), of NVIDIA GPUs (NVML, loaded when present), or the power drawn from a battery.
- * All of the machine counts, whoever causes it. */
+ * The whole machine is counted, not only this process. */
 #ifndef TND_MEASURE_ENERGY_H
 #define TND_MEASURE_ENERGY_H
 
@@ -15,8 +15,9 @@ struct tnd_energy_options {
     const char *nvml;         /* library; NULL: libnvidia-ml.so.1; "": none */
 };
 
-/** Opens what there is; packages and GPUs before a battery. `options` may be NULL. Errors: MEMORY,
- *  UNSUPPORTED_MACHINE with the reason: there are no counters, or this user may not read them. */
+/** Opens the available counters; a battery only if there are no packages and GPUs. `options` may be
+ *  NULL. Errors: MEMORY, UNSUPPORTED_MACHINE with the reason: there are no counters, or this user
+ *  may not read them. */
 enum tandem_status tnd_energy_open(const struct tnd_energy_options *options,
                                    struct tnd_energy **out_energy, struct tandem_error *error);
 /** NULL is allowed. */
@@ -24,11 +25,11 @@ void tnd_energy_close(struct tnd_energy *energy);
 
 /** "package-0, dram, NVML GPU 0". Lives as long as the meter. */
 const char *tnd_energy_sources(const struct tnd_energy *energy);
-/** Seconds that work must last so that the counters' steps do not matter. */
+/** Shortest duration in seconds for which the counters' resolution is good enough. */
 double tnd_energy_least_s(const struct tnd_energy *energy);
 
-/** Joules since the last call, or since the meter was opened; `now_ns` is the time, by any clock
- *  that runs on. Not a number when a counter could not be read or jumped. */
+/** Joules since the last call, or since the meter was opened; `now_ns` is a time of any monotonic
+ *  clock. NaN when a counter could not be read or jumped. */
 double tnd_energy_lap(struct tnd_energy *energy, uint64_t now_ns);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Measuring one product. A graph holds the product several times, as a model holds many, and
- * runs by the real executor; between two runs the weights are exchanged for other copies, so
- * that they come from memory and not from a cache. Medians, since a noisy neighbour spoils
- * single values by any factor. */
+ * Measuring one product. A graph holds the product several times, as a model holds many, and runs
+ * on the real executor; between two runs the weights are exchanged for other copies, so that they
+ * come from memory and not from a cache. Medians, since a noisy neighbour can distort single values
+ * by any factor. */
 #include "measure/measure.h"
 
 #include <math.h>
@@ -24,8 +24,8 @@ enum {
     MOST_SAMPLES = 10000           /* bounds the memory */
 };
 
-/* Samples in microseconds: one list a stage, one for transfers, one for all together, and one for
- * what other programs took of it. */
+/* Samples in microseconds: one list for each stage, one for transfers, one for the total, and one
+ * for the CPU time lost to other programs. */
 enum { MOVING = TANDEM_STAGES, TOTAL, LOST, N_LISTS };
 struct samples {
     double *us[N_LISTS];
@@ -39,17 +39,17 @@ struct tnd_measure {
     tandem_context *context;        /* of the graph */
     tandem_graph *graph;            /* for m tokens; NULL: none yet */
     tandem_tensor *x;               /* its activations */
-    tandem_context *weight_context; /* lives as long: devices know weights by it */
+    tandem_context *weight_context; /* outlives graphs: devices identify weights by it */
     tandem_tensor **weights;        /* one for each copy, n_copies of them */
     int64_t m;
     int n_nodes;
     uint64_t next_copy;
-    bool is_packed; /* all copies of the weights have been met by MUL_MAT_PACKED */
+    bool is_packed; /* MUL_MAT_PACKED has run with all copies of the weights */
     struct samples samples;
-    uint32_t n_left_out; /* samples while another program ran on the workers' CPUs */
+    uint32_t n_left_out; /* samples dropped because another program ran on the workers' CPUs */
     uint64_t energy_ns;  /* when the energy of a trial began to count */
     double watts;        /* of the last trial; 0: unknown */
-    double *sorted;      /* scratch of the medians */
+    double *sorted;      /* to compute medians */
     struct tnd_step_time times[TND_MEASURE_NODES * MAX_TIMES];
 };
 
@@ -132,7 +132,7 @@ static enum tandem_status make_weights(struct tnd_measure *measure, struct tande
     return tandem_context_status(measure->weight_context, error);
 }
 
-/* Devices give up what they have of the activations. */
+/* Invalidates the activations on devices. */
 static void forget_x(struct tnd_measure *measure)
 {
     if (measure->x != NULL) {
@@ -201,7 +201,7 @@ void tnd_measure_close(struct tnd_measure *measure)
 
 /* ---- the graph ---- */
 
-/* Whether a device takes part: its works may overlap with those of other products. */
+/* Whether a device takes part: its work may overlap with that of other products. */
 static bool uses_device(const struct tnd_measure *measure, const struct tandem_plan_node *choice)
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
@@ -214,7 +214,7 @@ static bool uses_device(const struct tnd_measure *measure, const struct tandem_p
     return false;
 }
 
-/* Weights that travel while the product before is computed: only a row of products shows that. */
+/* Weights in flight are transferred during the product before: only products in a row show that. */
 static bool is_row_in_flight(const struct tnd_measure *measure,
                              const struct tandem_plan_node *choice)
 {
@@ -222,8 +222,8 @@ static bool is_row_in_flight(const struct tnd_measure *measure,
            tnd_task_is(choice->stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_STREAMS_W);
 }
 
-/* Products in a graph: short ones stand several in a row, as in a model, where the workers are
- * awake already when the next product begins; long ones (5 ms) stand alone. */
+/* Short products run several in a row, as in a model, where the workers are already awake when the
+ * next product begins; long ones (5 ms) run alone. */
 int tnd_measure_nodes(double expected_us)
 {
     double nodes = TND_MEASURE_GRAPH_US / fmax(expected_us, 1);
@@ -268,7 +268,7 @@ static enum tandem_status build_graph(struct tnd_measure *measure, int64_t m, in
     TND_TRY(tandem_context_status(context, error));
     TND_TRY(tandem_graph_finish(graph, error));
     for (int i = 0; i < n_nodes; i++) {
-        if (graph->nodes[i]->data != NULL) { /* no measurement shall meet fresh pages */
+        if (graph->nodes[i]->data != NULL) { /* touches the pages before anything is measured */
             memset(graph->nodes[i]->data, 0, (size_t)m * (size_t)o->n * sizeof(float));
         }
     }
@@ -279,8 +279,8 @@ static enum tandem_status build_graph(struct tnd_measure *measure, int64_t m, in
     return TANDEM_OK;
 }
 
-/* The copies that were longest out of use take the places of the weights. Each is a tensor of its
- * own: what backends prepare of weights (packed copies, buffers of devices) belongs to the tensor,
+/* Exchanges the weights for the copies that were not used for longest. Each copy is a tensor of its
+ * own: what backends prepare of weights (packed copies, buffers of devices) belongs to the tensor
  * and has to rotate with the rows. */
 static void rotate(struct tnd_measure *measure)
 {
@@ -324,8 +324,8 @@ static void add_sample(struct samples *samples, int list, uint64_t begin_ns, uin
     }
 }
 
-/* From the start of the first to the end of the last of a node's steps, of one stage and of all;
- * transfers together. */
+/* Adds samples of a node: from the begin of the first to the end of the last step, for each stage
+ * and in total; transfers together. */
 static void add_node(struct tnd_measure *measure, int node, int n_times)
 {
     uint64_t moving_ns = 0;
@@ -356,7 +356,7 @@ static void add_node(struct tnd_measure *measure, int node, int n_times)
     }
 }
 
-/* One product's part of the whole row. */
+/* Adds one product's share of the time of a whole row. */
 static void add_row(struct tnd_measure *measure, int n_times)
 {
     uint64_t begin_ns = UINT64_MAX;
@@ -371,9 +371,9 @@ static void add_row(struct tnd_measure *measure, int n_times)
     }
 }
 
-/* Whether another program ran on a worker's CPU meanwhile. On a machine that is always busy every
- * second sample stays: they are all there is. `out_lost_ns`: the CPU time that the worker lost; 0:
- * nothing that counts. */
+/* Whether to drop a sample because another program ran on a worker's CPU meanwhile. On a machine
+ * that is always busy every second sample is kept, for want of better ones. `out_lost_ns`: the CPU
+ * time that the worker lost; 0: a negligible one. */
 static bool leaves_out(struct tnd_measure *measure, int node, int n_times, uint64_t *out_lost_ns)
 {
     *out_lost_ns = 0;
@@ -409,7 +409,7 @@ static enum tandem_status run_once(struct tnd_measure *measure, const tandem_pla
         }
         return TANDEM_OK;
     }
-    /* The first of several products bears the waking of the workers. */
+    /* The first of several products includes the waking of the workers. */
     int first = measure->n_nodes > 1 ? 1 : 0;
     for (int i = first; i < measure->n_nodes && !is_warm_up; i++) {
         uint64_t lost_ns;
@@ -437,15 +437,15 @@ static struct tnd_measure_effort complete_effort(const struct tnd_measure_effort
     return out;
 }
 
-/* Whether the samples suffice. A cell that is much slower than expected may end with one sample,
- * so that a whole bench keeps its time. */
+/* Whether there are enough samples. A cell that is much slower than expected may end with one
+ * sample, so that a whole bench keeps to its budget. */
 static bool is_enough(const struct tnd_measure *measure, const struct tnd_measure_effort *effort,
                       double elapsed_s)
 {
     const struct samples *samples = &measure->samples;
     uint32_t count = samples->count[TOTAL];
     if (count == 0) {
-        return false; /* some were left out: not for long */
+        return false; /* samples were dropped: continue, but not for long */
     }
     if (count >= (uint32_t)effort->max_repeats || elapsed_s >= 3 * effort->budget_s) {
         return true;
@@ -470,7 +470,8 @@ static void begin_energy(struct tnd_measure *measure)
     }
 }
 
-/* Counters go in steps: short products run on, unmeasured, until a step does not matter. */
+/* Counters have a coarse resolution: repeats short products, unmeasured, until it does not
+ * matter. */
 static enum tandem_status end_energy(struct tnd_measure *measure, const tandem_plan *plan,
                                      struct tandem_error *error)
 {
@@ -509,7 +510,7 @@ static enum tandem_status repeat(struct tnd_measure *measure, const tandem_plan 
     return end_energy(measure, plan, error);
 }
 
-/* A plan that runs all products of the graph alike. */
+/* A plan that runs all products of the graph by `choice`. */
 static enum tandem_status new_plan(const struct tnd_measure *measure,
                                    const struct tandem_plan_node *choice, tandem_plan **out_plan,
                                    struct tandem_error *error)
@@ -517,7 +518,8 @@ static enum tandem_status new_plan(const struct tnd_measure *measure,
     TND_TRY(tandem_plan_new(measure->n_nodes, out_plan, error));
     for (int i = 0; i < measure->n_nodes; i++) {
         (void)tandem_plan_set_node(*out_plan, i,
-                                   choice); /* what is wrong with it, running says better */
+                                   choice); /* running it reports errors of the choice in more
+                                             * detail */
     }
     return TANDEM_OK;
 }
@@ -530,7 +532,7 @@ enum tandem_status tnd_measure_prepare(struct tnd_measure *measure,
         !tnd_task_is(choice->stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_USES_PACKED)) {
         return TANDEM_OK;
     }
-    /* One token is enough: a copy is made when its weights are first met. */
+    /* One token is enough: the copy is made at the first use of the weights. */
     int n_copies = measure->operands.n_copies;
     int n_nodes = n_copies < TND_MEASURE_NODES ? n_copies : TND_MEASURE_NODES;
     tandem_plan *plan = NULL;
@@ -545,8 +547,9 @@ enum tandem_status tnd_measure_prepare(struct tnd_measure *measure,
     return status;
 }
 
-/* Where other programs took a part of most samples, these may agree and be wrong alike: they count
- * as one, whose error is that part. It happens most to threads that wait for each other. */
+/* When other programs took a part of most samples, the samples may agree and all be too long: they
+ * count as one sample, whose error is that part. It happens most to threads that wait for each
+ * other. */
 static struct tnd_stage_time time_of(struct tnd_measure *measure, int list)
 {
     const struct samples *samples = &measure->samples;
@@ -604,7 +607,7 @@ void tnd_measure_spoil(struct tnd_measure *measure)
     size_t bytes = (size_t)measure->m * (size_t)measure->operands.n * sizeof(float);
     for (int i = 0; measure->graph != NULL && i < measure->n_nodes; i++) {
         if (measure->graph->nodes[i]->data != NULL) {
-            memset(measure->graph->nodes[i]->data, 0xff, bytes); /* not a number */
+            memset(measure->graph->nodes[i]->data, 0xff, bytes); /* NaN */
         }
     }
 }
@@ -621,7 +624,7 @@ enum tandem_status tnd_measure_reference(struct tnd_measure *measure, int64_t m,
         TND_TRY(build_graph(measure, m, 1, error));
     }
     tandem_tensor *node = measure->graph->nodes[0];
-    void *data = node->data; /* the result of the last run stays */
+    void *data = node->data; /* the result of the last run must not be overwritten */
     node->data = out;
     enum tandem_status status = tnd_eval_ref_node(node, error);
     node->data = data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Results against the reference. Nothing is timed here. */
+ * Compares results with the reference. Nothing is timed here. */
 #include "measure/measure_checks.h"
 
 #include <math.h>
@@ -49,7 +49,8 @@ double tnd_check_error(const float *got, const float *want, int64_t m, int64_t n
     return worst;
 }
 
-/* A backend that cannot do this type or shape says so; one that fails has told no result. */
+/* A backend that does not support this type or shape refuses; one that fails has no result to
+ * compare. */
 static enum tandem_status check_profile(const struct tnd_check_options *options, int profile,
                                         struct tnd_measure *measure, const float *want,
                                         const struct tnd_check *problem, struct tandem_table *table)
@@ -74,7 +75,7 @@ static enum tandem_status check_profile(const struct tnd_check_options *options,
     }
     snprintf(check.profile, sizeof(check.profile), "%s", name);
     check.nmse = tnd_check_error(tnd_measure_output(measure), want, check.m, check.n);
-    TND_TRY(tnd_table_add_profile(table, &described)); /* a check depends on its stages */
+    TND_TRY(tnd_table_add_profile(table, &described)); /* a check refers to the profile's stages */
     return tnd_table_add_check(table, &check);
 }
 
@@ -113,7 +114,7 @@ enum tandem_status tnd_measure_checks(const struct tnd_check_options *options,
                                       struct tandem_error *error)
 {
     struct tnd_measure_options measure_options = options->measure;
-    measure_options.rotate_bytes = 1; /* one copy of the weights will do */
+    measure_options.rotate_bytes = 1; /* one copy of the weights is enough */
     measure_options.is_whole = false;
     enum tandem_status status = TANDEM_OK;
     for (int i = 0; i < N_PROBLEMS && status == TANDEM_OK && !is_late(options); i++) {

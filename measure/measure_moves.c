@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Transfers by the backend's own functions, hand-offs by the barriers of the executor. Medians. */
+ * Transfers with the backend's own functions, hand-offs with the barriers of the executor.
+ * Medians. */
 #include "measure/measure_moves.h"
 
 #include <stdatomic.h>
@@ -44,7 +45,7 @@ static enum tandem_status download(struct link *link, size_t bytes, double *out_
     return TANDEM_OK;
 }
 
-/* An upload is over when a download behind it is. */
+/* An upload has ended when a download after it has. */
 static enum tandem_status upload(struct link *link, size_t bytes, double probe_us, double *out_us,
                                  struct tandem_error *error)
 {
@@ -119,7 +120,7 @@ double tnd_without_round_trip(double us, double round_trip_us)
     return rest > us / 4 ? rest : us / 4;
 }
 
-/* One size, both ways, through a mirror of just that size. */
+/* One size, both directions, through a mirror of exactly that size. */
 static enum tandem_status measure_size(struct link *link, size_t bytes, int64_t when,
                                        struct tandem_table *table, struct tandem_error *error)
 {
@@ -197,11 +198,11 @@ enum tandem_status tnd_measure_transfers(const struct tnd_registry *registry, in
 
 struct handoff {
     struct tnd_barrier barrier;
-    struct tnd_spin spin; /* of worker 0, and of the others while they spin */
+    struct tnd_spin spin; /* of worker 0, and of the others in the spinning case */
     const struct tnd_clock *clock;
     bool asleep;
     atomic_bool is_over;
-    atomic_bool is_disturbed; /* somebody else ran on the CPU of a thread that spins */
+    atomic_bool is_disturbed; /* another program ran on the CPU of a spinning thread */
     unsigned ticket;
     int count;
     uint32_t n_samples;
@@ -214,7 +215,7 @@ static void wait_for_sleepers(struct handoff *handoff, int count)
     const struct tnd_clock *clock = handoff->clock;
     while ((int)atomic_load(&handoff->barrier.releases.sleepers) < count - 1) {
     }
-    /* They have said that they will; give them the time to do so. */
+    /* The others have announced that they sleep; gives them time to do so. */
     for (uint64_t begin = clock->now_ns(clock); clock->now_ns(clock) - begin < 50000;) {
     }
 }
@@ -240,7 +241,7 @@ static void lead(struct handoff *handoff, int count)
         }
         handoff->samples[handoff->n_samples++] = us_since(clock, begin_ns) / rounds;
     }
-    /* Release: pairs with the acquire of follow, through the barrier too. */
+    /* Release: pairs with the acquire in `follow`, also through the barrier. */
     atomic_store_explicit(&handoff->is_over, true, memory_order_release);
     tnd_barrier_release(&handoff->barrier);
     tnd_barrier_gather(&handoff->barrier, count, &handoff->spin);
@@ -259,7 +260,7 @@ static void follow(struct handoff *handoff, int count)
     }
 }
 
-/* Worker 0 hands over and takes back, again and again. */
+/* Worker 0 hands work to the others and waits for them, again and again. */
 static void meet(void *user, int index, int count)
 {
     struct handoff *handoff = user;
@@ -289,7 +290,7 @@ static enum tandem_status hand_over(struct tnd_pool *pool, struct handoff *hando
     handoff->spin = tnd_pool_spin(pool, threads);
     handoff->ticket = tnd_barrier_ticket(&handoff->barrier);
     handoff->asleep = asleep;
-    atomic_store_explicit(&handoff->is_over, false, memory_order_relaxed); /* nobody runs yet */
+    atomic_store_explicit(&handoff->is_over, false, memory_order_relaxed); /* no worker runs yet */
     handoff->n_samples = 0;
     enum tandem_status status = tnd_pool_run(pool, threads, meet, handoff);
     tnd_barrier_fini(&handoff->barrier);
@@ -321,8 +322,8 @@ enum tandem_status tnd_measure_handoff(struct tnd_pool *pool, const struct tnd_c
     bool is_disturbed = atomic_load(&handoff->is_disturbed);
     tnd_free(handoff);
     TND_TRY(status);
-    /* Other than these threads could not be started: that is another team. And what threads that
-     * wait for a CPU take to meet is no hand-off. */
+    /* If some threads could not be started, the team is not the one to measure; and the time until
+     * threads that wait for a CPU meet is no hand-off. */
     if (met == threads && !is_disturbed) {
         struct tnd_handoff measured = {threads, spinning.median_us, sleeping.median_us,
                                        sleeping.count, when};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Measuring candidates for numbers of kernels. Which serve, tune/kernel_numbers.h decides. */
+ * Measuring candidates for tuned numbers of kernels. tune/kernel_numbers.h chooses among them. */
 #include "measure/measure_numbers.h"
 
 #include <stdio.h>
@@ -57,7 +57,7 @@ static void list_candidates(struct numbers *numbers)
     }
 }
 
-/* All candidates on one product, in turns. */
+/* Times all candidates on one product, in turns. */
 static enum tandem_status measure_product(struct numbers *numbers, struct tnd_measure *measure,
                                           const struct tandem_plan_node *choice,
                                           enum tandem_type type, int m, struct tandem_error *error)
@@ -68,7 +68,9 @@ static enum tandem_status measure_product(struct numbers *numbers, struct tnd_me
     float us[VALUES_MOST][TND_MEASURE_REPEATS];
     for (int turn = 0; turn < TND_MEASURE_REPEATS; turn++) {
         for (int j = 0; j < numbers->n_candidates; j++) {
-            const int i = (j + turn) % numbers->n_candidates; /* after another one each time */
+            const int i = (j + turn) % numbers->n_candidates; /* rotates, so that each candidate
+                                                               * follows a different one each
+                                                               * time */
             struct tnd_measure_result result;
             TND_TRY(numbers->tuner->use(numbers->backend, numbers->candidates[i], error));
             TND_TRY(tnd_measure_run(measure, m, choice, &effort, &result, error));
@@ -131,7 +133,7 @@ static enum tandem_status measure_sweep(struct numbers *numbers, struct tandem_e
         }
     }
     if (numbers->index == before && status == TANDEM_OK) {
-        return TANDEM_OK; /* nothing of it is wanted, or can be computed */
+        return TANDEM_OK; /* the product is not wanted, or cannot be computed */
     }
     if (status == TANDEM_OK) {
         options->choose(options->user, sweep->name, numbers->prior, chosen);
@@ -141,7 +143,7 @@ static enum tandem_status measure_sweep(struct numbers *numbers, struct tandem_e
     return status != TANDEM_OK ? status : used;
 }
 
-/* Whether a sweep's number exists; what it is now, and its candidates. */
+/* Whether the number of a sweep exists; reads its present value and its candidates. */
 static bool begin(struct numbers *numbers, const struct tnd_number_sweep *sweep)
 {
     numbers->sweep = sweep;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A graph holds the operation several times over the same operands and runs by the real executor;
- * the first node bears the waking of the workers and does not count. */
+ * A graph holds the operation several times over the same operands and runs on the real executor;
+ * the first node includes the waking of the workers and is not counted. */
 #include "measure/measure_ops.h"
 
 #include <string.h>
@@ -88,7 +88,8 @@ static tandem_tensor *draw(tandem_context *context, tandem_tensor *x, tandem_ten
     return tandem_sample(context, x, other, NULL, SAMPLE_STEPS);
 }
 
-/* What the nodes read. All zero but for sample: none of the others is faster or slower for that. */
+/* Operands of the nodes. All zero except for sample: the speed of the others does not depend on
+ * values. */
 static struct operands two_alike(tandem_context *context, const struct op_row *row, int64_t m)
 {
     return (struct operands){floats(context, row->n, m, 1), floats(context, row->n, m, 1)};
@@ -115,8 +116,8 @@ static struct operands with_keys(tandem_context *context, const struct op_row *r
                              tandem_tensor_new(context, row->type, 3, ne)};
 }
 
-/* Logits spread as those of language models, drawn from as programs mostly do: equal ones would all
- * be kept. A sum of random numbers is near enough to a normal distribution. */
+/* Logits distributed as those of language models, sampled with common settings: with equal logits
+ * none would be filtered out. A sum of random numbers is close enough to a normal distribution. */
 static struct operands with_settings(tandem_context *context, const struct op_row *row, int64_t m)
 {
     struct tandem_sample_settings one;
@@ -137,9 +138,9 @@ static struct operands with_settings(tandem_context *context, const struct op_ro
     return operands;
 }
 
-/* The representatives of tandem/op-list.h. Rows of 64 values are those of small models and of
- * heads. Values are at most 512 Ki, as a prompt's. Attention, which takes most of the time, is
- * the last, at depth for each type that keys and values may have. */
+/* The representatives of tandem/op-list.h. Rows of 64 values occur in small models and in heads. At
+ * most 512 Ki values, as in a prompt. Attention, which takes most of the time, comes last, with a
+ * deep cache for each type that keys and values may have. */
 static const struct op_row op_rows[] = {
     {TANDEM_OP_ADD, tandem_add, two_alike, 64, 1, 1, 512, TANDEM_TYPE_F32},
     {TANDEM_OP_ADD, tandem_add, two_alike, 2048, 1, 1, 256, TANDEM_TYPE_F32},
@@ -168,7 +169,7 @@ static const struct op_row op_rows[] = {
     {TANDEM_OP_ATTENTION, attention, with_keys, 128, 2048, 8, 512, TANDEM_TYPE_Q4_0},
 };
 enum { N_OP_ROWS = sizeof(op_rows) / sizeof(op_rows[0]), STEP_M = 8 };
-/* The first node of a graph bears the waking of the workers and is not counted. */
+/* The first node of a graph includes the waking of the workers and is not counted. */
 enum { OPS_NODES = TND_MEASURE_NODES + 1 };
 
 struct op_bench {
@@ -177,9 +178,10 @@ struct op_bench {
     double round_trip_us;
     const int *thread_counts;
     int n_thread_counts;
-    uint64_t first_ns;      /* what first runs on a device took: many compile their kernels then */
-    uint64_t most_first_ns; /* of which so much does not count as measuring */
-    double cell_s;          /* of all thread counts of one graph */
+    uint64_t first_ns;      /* duration of first runs on a device: many compile their kernels
+                             * then */
+    uint64_t most_first_ns; /* limit of what is not counted as measuring */
+    double cell_s;          /* for all thread counts of one graph */
     int64_t when;
     struct tandem_table *table;
     tandem_context *context;
@@ -239,7 +241,7 @@ static enum tandem_status run_once(struct op_bench *bench, tandem_graph *graph, 
     return TANDEM_OK;
 }
 
-/* All thread counts alternately. */
+/* Runs all thread counts alternately. */
 static enum tandem_status run_interleaved(struct op_bench *bench, tandem_graph *graph,
                                           tandem_plan *plan, struct tandem_error *error)
 {
@@ -288,7 +290,7 @@ static enum tandem_status keep(struct op_bench *bench, const struct op_row *row,
     return status;
 }
 
-/* A device without a kernel, or without room, leaves the cell out. */
+/* The cell is skipped if the device has no kernel or no memory for it. */
 static enum tandem_status measure_cell(struct op_bench *bench, const struct op_row *row, int64_t m,
                                        struct tandem_error *error)
 {
@@ -324,7 +326,7 @@ static int count_cells(void)
     return n;
 }
 
-/* Where a device takes long for m rows more rows are left out: other operations are worth more. */
+/* When m rows take long on a device, larger m are skipped: other operations are more useful. */
 static enum tandem_status measure_row(struct op_bench *bench, const struct op_row *row,
                                       uint64_t deadline_ns, struct tandem_error *error)
 {

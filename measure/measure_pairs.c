@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Two products at once: one is measured here, the other runs again and again on a thread of its
- * own. And products beside the transfers of the next ones' weights. */
+ * Two products at once: one is measured on this thread, the other runs repeatedly on a thread of
+ * its own. And products beside the transfers of the next ones' weights. */
 #include "measure/measure_pairs.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@
 #include "tune/profiles.h"
 #include "tune/policy.h"
 
-/* One backend with a product that it computes alone. */
+/* One backend, and a product that it computes alone. */
 struct contender {
     char name[16];
     int slot;
@@ -27,7 +27,7 @@ struct contender {
     bool failed;
     uint32_t count;
     double alone_us;                 /* 0: not yet */
-    double beside_us[TND_MAX_SLOTS]; /* while contender i works */
+    double beside_us[TND_MAX_SLOTS]; /* while backend i works */
 };
 
 struct pairs {
@@ -76,7 +76,7 @@ static void *run_load(void *user)
     return NULL;
 }
 
-/* Until the load computes: before, nothing would be measured beside it. */
+/* Waits until the load computes: before that, a measurement would not be beside it. */
 static enum tandem_status wait_for_load(struct load *load)
 {
     pthread_mutex_lock(&load->mutex);
@@ -165,7 +165,7 @@ static enum tandem_status run_round(struct pairs *pairs, struct tandem_error *er
 
 /* ---- who takes part ---- */
 
-/* A profile all stages of which are on `slot`. */
+/* Whether all stages of a profile are on `slot`. */
 static bool is_alone(const struct tandem_plan_node *choice, int slot)
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
@@ -254,8 +254,8 @@ static bool find_stream(const struct tnd_registry *registry, int slot, enum tand
     return false;
 }
 
-/* What a product of the row takes if computing and transfers do not slow each other down: the
- * longer of both, and its part of the first weights' way, which nothing hides. */
+/* Expected time of a product of the row if computing and transfers do not slow each other down: the
+ * longer of the two, plus its share of the first upload, which nothing overlaps. */
 static double undisturbed_us(const struct pairs *pairs, const struct contender *one,
                              const struct tandem_table *table)
 {
@@ -266,8 +266,8 @@ static double undisturbed_us(const struct pairs *pairs, const struct contender *
     return fmax(one->alone_us, up_us + down_us) + up_us / TND_MEASURE_NODES;
 }
 
-/* Weights in flight to a device: kept as its slow-down beside itself. A device that fails leaves it
- * unknown. */
+/* Weights in flight to a device: stored as its slow-down beside itself. If the device fails, it
+ * stays unknown. */
 static enum tandem_status measure_stream(const struct pairs *pairs, const struct contender *one,
                                          struct tandem_table *table, struct tandem_error *error)
 {

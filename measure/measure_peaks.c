@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Measuring peaks. The best of several runs counts: a peak is what the machine can do when nobody
- * disturbs. */
+ * Measuring peaks. The best of several runs counts: a peak is the rate of an undisturbed
+ * machine. */
 #include "measure/measure_peaks.h"
 
 #include <math.h>
@@ -14,22 +14,23 @@
 #include "base/tnd_status.h"
 #include "tune/policy.h"
 
-/* What a worker did, and when. */
+/* Work of one worker, and when it was done. */
 struct share {
     uint64_t begin_ns, end_ns;
     double done;
-    int64_t sink; /* so that reads are not dropped */
+    int64_t sink; /* keeps the compiler from removing the reads */
 };
 
 struct peak_run {
     const struct tnd_clock *clock;
-    tnd_peak_fn *peak; /* NULL: reads */
+    tnd_peak_fn *peak; /* NULL: reading */
     tnd_read_fn *read;
     const char *memory;
     size_t bytes;     /* of all workers together */
     int64_t rounds;   /* of arithmetic, or of reading */
     int n_streams;    /* of each worker that reads */
-    const int *slice; /* of the memory, that each worker reads, -1: none; NULL: its own */
+    const int *slice; /* index of the slice of memory that each worker reads, -1: none; NULL: its
+                       * own */
     int count;
     struct share shares[TND_POOL_MAX_THREADS];
 };
@@ -57,7 +58,7 @@ static void work(void *user, int index, int count)
     }
 }
 
-/* 1e9 operations or bytes a second; 0 when not all workers ran, or the clock stood still. */
+/* 1e9 operations or bytes a second; 0 when not all workers ran, or the clock did not advance. */
 static double run_once(struct tnd_pool *pool, struct peak_run *run, int threads, double *out_ns)
 {
     double done = 0;
@@ -70,7 +71,7 @@ static double run_once(struct tnd_pool *pool, struct peak_run *run, int threads,
     for (int i = 0; i < threads; i++) {
         const struct share *share = &run->shares[i];
         if (share->done == 0) {
-            continue; /* it only waited */
+            continue; /* a worker without work */
         }
         begin_ns = share->begin_ns < begin_ns ? share->begin_ns : begin_ns;
         end_ns = share->end_ns > end_ns ? share->end_ns : end_ns;
@@ -80,7 +81,7 @@ static double run_once(struct tnd_pool *pool, struct peak_run *run, int threads,
     return end_ns > begin_ns ? done / *out_ns : 0;
 }
 
-/* Adds the best of several runs to the table; `readers` of the threads do something. */
+/* Adds the best of several runs to the table; `readers` of the threads have work. */
 static enum tandem_status measure_unit(struct tnd_pool *pool, struct peak_run *run,
                                        const char *unit, int threads, int readers, double budget_ns,
                                        int64_t when, struct tandem_table *table)
@@ -113,7 +114,7 @@ static void touch(void *user, int index, int count)
     memset((char *)run->memory + (size_t)index * bytes, 1, bytes);
 }
 
-/* More than the caches of all cores hold; 0 when that cannot be filled within the budget. */
+/* A size that exceeds the caches of all cores; 0 when it cannot be filled within the budget. */
 static size_t memory_bytes(int threads, double budget_s)
 {
     double l3_bytes = (double)tnd_cpu_caches().l3_bytes;
@@ -122,7 +123,7 @@ static size_t memory_bytes(int threads, double budget_s)
     return most >= fmax(2 * l3_bytes, TND_LARGE_BYTES) ? (size_t)fmin(wanted, most) : 0;
 }
 
-/* The units of arithmetic, then those of reading; all on one thread count. */
+/* Measures arithmetic, then reading, on one thread count. */
 static enum tandem_status measure_threads(struct tnd_pool *pool, struct peak_run *run, int threads,
                                           double part_ns, int64_t when, struct tandem_table *table)
 {
@@ -154,7 +155,7 @@ static enum tandem_status measure_threads(struct tnd_pool *pool, struct peak_run
 
 /* ---- several NUMA nodes ---- */
 
-/* One node's workers read memory that they have touched, then what those of another node have. */
+/* One node's workers read memory that they touched first, then memory of another node. */
 static enum tandem_status measure_one_node(struct tnd_pool *pool, struct peak_run *run,
                                            double part_ns, int64_t when, struct tandem_table *table)
 {
@@ -176,8 +177,8 @@ static enum tandem_status measure_one_node(struct tnd_pool *pool, struct peak_ru
     return status;
 }
 
-/* All read memory that they have touched, then memory on all nodes in turn; that is left out where
- * the system refuses. */
+/* All workers read memory that they touched first, then memory interleaved over all nodes; the
+ * latter is skipped if the system refuses. */
 static enum tandem_status measure_all_nodes(struct tnd_pool *pool, struct peak_run *run,
                                             double part_ns, int64_t when,
                                             struct tandem_table *table)
@@ -236,7 +237,7 @@ enum tandem_status tnd_measure_peaks(struct tnd_pool *pool, const struct tnd_clo
     char *memory = run->bytes > 0 ? tnd_alloc(run->bytes + TND_PEAK_PAGE) : NULL;
     enum tandem_status status = TANDEM_OK;
     if (memory == NULL) {
-        run->bytes = 0; /* reading stays unknown */
+        run->bytes = 0; /* reading is not measured */
     } else {
         run->memory = memory + (TND_PEAK_PAGE - (uintptr_t)memory % TND_PEAK_PAGE);
         (void)madvise((void *)run->memory, run->bytes, MADV_HUGEPAGE);

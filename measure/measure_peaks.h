@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What this CPU can do at most: arithmetic of each kind, and reading memory. */
+ * Peak rates of this CPU: arithmetic of each kind, and reading memory. */
 #ifndef TND_MEASURE_PEAKS_H
 #define TND_MEASURE_PEAKS_H
 
@@ -9,7 +9,7 @@
 
 /** Adds the peaks of each thread count (struct tnd_peak; in addition "cache": reading 256 KiB a
  *  thread again and again): the best of as many runs as `budget_s` allows. Counts above the pool's
- *  size, and reading where there is no memory for it, are left out. On a machine of several NUMA
+ *  size are skipped, and so is reading if memory for it cannot be allocated. With several NUMA
  *  nodes also TND_NUMA_UNIT_*, with all threads of the pool. Errors: MEMORY, LIMIT. */
 enum tandem_status tnd_measure_peaks(struct tnd_pool *pool, const struct tnd_clock *clock,
                                      const int *thread_counts, int n_thread_counts, double budget_s,

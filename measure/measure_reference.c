@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The reference kernel and what its times mean. */
+ * The reference kernel, and the interpretation of its times. */
 #include "measure/measure_reference.h"
 #include "base/tnd_assert.h"
 #include "tune/policy.h"
@@ -7,10 +7,11 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Each round needs the one before: nothing to vectorise, no memory. Constants: Knuth's MMIX. */
+/* Each round depends on the one before: it cannot be vectorised, and needs no memory. Constants:
+ * Knuth's MMIX. */
 void tnd_reference_work(int rounds)
 {
-    volatile uint64_t kept = 0; /* nobody reads it; without it the work would be left out */
+    volatile uint64_t kept = 0; /* keeps the compiler from removing the work */
     uint64_t value = kept;
     for (int i = 0; i < rounds; i++) {
         value = value * 6364136223846793005u + 1442695040888963407u;
@@ -39,7 +40,7 @@ void tnd_sweep_state_between(struct tnd_sweep_state *sweep, const struct tnd_ref
     sweep->between.mean_us = fmax(sweep->between.mean_us, time->mean_us);
 }
 
-/* The times before, between and after as a list; `between` may be missing. */
+/* The times before, during and after as a list; `between` may be missing. */
 static int times_of(const struct tnd_sweep_state *sweep, const struct tnd_reference_time *out[3])
 {
     int n = 0;
@@ -51,8 +52,8 @@ static int times_of(const struct tnd_sweep_state *sweep, const struct tnd_refere
     return n;
 }
 
-/* How much slower the runs were than the fastest of the same moment; the worst moment. A mean: who
- * shares a CPU is interrupted rarely, but for long. */
+/* Mean time over the fastest one at the same moment; of the worst moment. A mean, because a thread
+ * that shares its CPU is interrupted rarely, but for long. */
 static double interruption(const struct tnd_sweep_state *sweep)
 {
     const struct tnd_reference_time *times[3];

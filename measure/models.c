@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Model sizes and their matrices. Dimensions: LLaMA paper (Touvron et al. 2023, table 2) with the
- * hidden sizes of its released weights; 3B is OpenLLaMA 3B; 1.1B is TinyLlama and quick its little
- * sister, which make demo runs. */
+ * hidden sizes of its released weights; 3B is OpenLLaMA 3B; 1.1B is TinyLlama; quick is a smaller
+ * one that is fast to measure, for the demo. */
 #include "measure/models.h"
 
 #include <stdio.h>
@@ -72,7 +72,7 @@ enum tandem_status tnd_shapes_count(struct tnd_shapes *shapes, enum tandem_type 
     return TANDEM_OK;
 }
 
-/* One "NxK"; steps behind it. */
+/* Parses one "NxK" and moves the cursor past it. */
 static bool parse_shape(const char **cursor, struct tnd_shape *out)
 {
     char *end;

@@ -17,8 +17,8 @@ struct tnd_shape {
 
 /* How a model uses a shape. */
 struct tnd_shape_use {
-    double calls; /* products of this shape in one graph; 0: unknown, counts as 1 */
-    bool is_typed; /* the weights have just `type`; else every type that is asked for */
+    double calls;  /* products of this shape in one graph; 0: unknown, counts as 1 */
+    bool is_typed; /* only weights of `type`; else of every requested type */
     enum tandem_type type;
 };
 
@@ -29,13 +29,13 @@ struct tnd_shapes {
     struct tnd_shape_use use[TND_MAX_SHAPES];
 };
 
-/** "65B" for "64B", as the published mulmat-tune calls it; all others as they are. */
+/** "65B" for "64B", as the published mulmat-tune calls it; other names unchanged. */
 const char *tnd_model_name(const char *name);
 /** `text` is a model name (any case) or a list. Errors: NOT_FOUND with the names that exist,
  *  FORMAT, LIMIT. */
 enum tandem_status tnd_shapes_parse(const char *text, struct tnd_shapes *out,
                                     struct tandem_error *error);
-/** Counts `calls` more products with n x k weights of `type`. Errors: LIMIT. */
+/** Adds `calls` products with n x k weights of `type`. Errors: LIMIT. */
 enum tandem_status tnd_shapes_count(struct tnd_shapes *shapes, enum tandem_type type, int64_t n,
                                     int64_t k, double calls, struct tandem_error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Random operands. A few rows are made with care and strewn over the weights: 32000 x 4096
- * floats are half a gigabyte, and the measuring should take longer than its preparation. */
+ * Random operands. A few rows are random, and are copied to all rows of the weights: 32000 x 4096
+ * floats are half a gigabyte, and preparing must not take longer than measuring. */
 #include "measure/operands.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ static bool find_sizes(const struct tnd_operands *operands, struct sizes *out)
            tnd_mul_size(out->x_bytes, (size_t)operands->m_max, &out->x_bytes);
 }
 
-/* Copies that fill `rotate_bytes` and stay below the limit. 0: not even one. */
+/* Number of copies that fill `rotate_bytes` within the limit. 0: not even one fits. */
 static int count_copies(const struct sizes *sizes, const struct tnd_operands_limits *limits)
 {
     if (sizes->x_bytes > limits->limit_bytes ||
@@ -39,7 +39,8 @@ static int count_copies(const struct sizes *sizes, const struct tnd_operands_lim
     return wanted < (size_t)limits->max_copies ? (int)wanted : limits->max_copies;
 }
 
-/* Values like those of trained models: mean 0, small. Sum of two uniform numbers: no logarithms. */
+/* Values like those of trained models: mean 0, small. Sum of two uniform numbers, to avoid
+ * logarithms. */
 static void fill_values(struct tnd_rng *rng, float *values, int64_t n, float scale)
 {
     for (int64_t i = 0; i < n; i++) {

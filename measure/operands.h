@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operands of a measured product: copies of random weights and random activations. Made fast:
- * speed does not depend on the values as long as they are finite and ordinary. */
+ * Operands of a measured product: copies of random weights and random activations. Made quickly:
+ * speed does not depend on the values as long as they are finite and normal. */
 #ifndef TND_OPERANDS_H
 #define TND_OPERANDS_H
 
@@ -10,7 +10,7 @@
 struct tnd_operands {
     enum tandem_type type;
     int64_t n, k, m_max;
-    int n_copies;       /* of the weights, all alike */
+    int n_copies;       /* of the weights, identical */
     size_t copy_stride; /* bytes between two copies */
     char *weights;      /* n_copies times {k, n} */
     size_t weight_bytes;
@@ -18,8 +18,8 @@ struct tnd_operands {
 };
 
 struct tnd_operands_limits {
-    size_t rotate_bytes; /* copies are made until they take this much, */
-    size_t limit_bytes;  /* but all operands together never more than this */
+    size_t rotate_bytes; /* copies are made up to this total size, */
+    size_t limit_bytes;  /* but all operands together never exceed this */
     int max_copies;
 };
 
@@ -30,7 +30,7 @@ enum tandem_status tnd_operands_init(enum tandem_type type, int64_t n, int64_t k
                                      struct tnd_operands *out, struct tandem_error *error);
 void tnd_operands_fini(struct tnd_operands *operands);
 
-/** Copy `i` of the weights; counts round. */
+/** Copy `i` modulo n_copies of the weights. */
 void *tnd_operands_weights(const struct tnd_operands *operands, uint64_t i);
 
 #endif

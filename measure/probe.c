@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The probe's work, and its best times. */
+ * The work of the probe, and its best times. */
 #include "measure/probe.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "measure/measure_reference.h"
 #include "tune/policy.h"
 
-enum { FLOATS = 2048, LANES = 16 }; /* two arrays in the first-level cache */
+enum { FLOATS = 2048, LANES = 16 }; /* two arrays that fit into the L1 cache */
 
 struct probing {
     const struct tnd_clock *clock;
@@ -16,8 +16,9 @@ struct probing {
     double us[TND_PROBE_TEAMS];
 };
 
-/* The chain tells the clock rate alone: a program on the other half of the same core does not slow
- * it. Multiplying and adding out of the cache is slowed. */
+/* The chain of reference rounds only depends on the clock rate: a program on the other hardware
+ * thread of the core does not slow it down. Multiplying and adding from the cache is slowed
+ * down. */
 static void multiply(const float *a, const float *b)
 {
     float sums[LANES] = {0};
@@ -31,7 +32,7 @@ static void multiply(const float *a, const float *b)
     for (int lane = 1; lane < LANES; lane++) {
         sums[0] += sums[lane];
     }
-    volatile float kept = sums[0]; /* nobody reads it; without it the work would be left out */
+    volatile float kept = sums[0]; /* keeps the compiler from removing the work */
     (void)kept;
 }
 
@@ -70,7 +71,7 @@ void tnd_probe_run(struct tnd_pool *pool, const struct tnd_clock *clock, int n_t
     }
 }
 
-/* Takes `us` into what is known at best; how many times as long it is. */
+/* Updates the best known time with `us`; returns the ratio of `us` to it. */
 static double compare(double *io_best_us, double us)
 {
     *io_best_us = *io_best_us > 0 ? fmin(*io_best_us * (1 + TND_PROBE_FORGETS), us) : us;

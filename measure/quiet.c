@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Two looks at the CPU times of all processes, and what lies between them. */
+ * Reads the CPU times of all processes twice, and compares them. */
 #include "measure/quiet.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@
 enum { MOST_PROCESSES = 8192, TEXT_BYTES = 1024 };
 
 struct look {
-    int64_t busy; /* ticks of all CPUs; -1: not told */
+    int64_t busy; /* ticks of all CPUs; -1: unknown */
     uint64_t own; /* of this process */
     int n;
     struct tnd_process_time *processes; /* {MOST_PROCESSES} */
@@ -56,7 +56,7 @@ int64_t tnd_quiet_parse_busy(const char *text)
     return (int64_t)((user + nice + system + irq + softirq + steal) & INT64_MAX);
 }
 
-/* ---- looking ---- */
+/* ---- observing ---- */
 
 static bool read_text(const char *proc, const char *name, char out[TEXT_BYTES])
 {
@@ -110,7 +110,7 @@ static void find_busiest(const struct look *before, const struct look *after, do
         const struct tnd_process_time *now = &after->processes[i];
         const struct tnd_process_time *then =
             bsearch(now, before->processes, (size_t)before->n, sizeof(now[0]), compare_pids);
-        const uint64_t from = then != NULL ? then->ticks : 0; /* it began meanwhile */
+        const uint64_t from = then != NULL ? then->ticks : 0; /* 0: it began in between */
         const double cpus = now->ticks > from ? (double)(now->ticks - from) / ticks : 0;
         if (cpus > out->process_cpus) {
             out->process_cpus = cpus;

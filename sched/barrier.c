@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Counting barriers with a phase word. The word that is waited for and the counter that is
- * fought over stand in cache lines of their own. */
+ * Counting barriers with a phase word. The word that waiters poll and the contended counter are in
+ * separate cache lines. */
 #include "sched/barrier.h"
 
 #include "base/tnd_assert.h"
@@ -32,7 +32,7 @@ static bool is_complete(unsigned arrived, int count)
     return arrived % TND_BARRIER_LEFT + arrived / TND_BARRIER_LEFT == (unsigned)count;
 }
 
-/* Done by the last one to come or to leave: nobody else changes `arrived` now. */
+/* Called by the last worker to arrive or to leave: nobody else changes `arrived` now. */
 static void open_barrier(struct tnd_barrier *barrier, unsigned arrived)
 {
     unsigned left = arrived - arrived % TND_BARRIER_LEFT;
@@ -47,7 +47,7 @@ void tnd_barrier_wait(struct tnd_barrier *barrier, int count, const struct tnd_s
     /* The phase cannot move before we have arrived, so it may be read without order. */
     unsigned next = atomic_load_explicit(&barrier->phase, memory_order_relaxed) + 1;
     TND_POINT("before arriving");
-    /* acq_rel: the last one sees what all others wrote before they came. */
+    /* acq_rel: the last one sees what all others wrote before they arrived. */
     unsigned after = 1 + atomic_fetch_add_explicit(&barrier->arrived, 1, memory_order_acq_rel);
     if (is_complete(after, count)) {
         open_barrier(barrier, after);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Finding concurrent nodes. Asked for every node of every token: the common case, a node whose
- * neighbour needs it, is left after one comparison. */
+ * Finding concurrent nodes. Called for every node of every token: the common case, a node that the
+ * next one depends on, returns after one comparison. */
 #include "sched/concurrent.h"
 
 #include "base/tnd_assert.h"
 #include "sched/conflict.h"
 
-/* Whether every stage runs on workers, in host memory, and leaves the other workers alone. What
- * belongs to a split product stands alone: its pieces share weights and memory in ways of their
- * own. */
+/* Whether every stage runs on workers, in host memory, and does not use the other workers. Items of
+ * a split product are excluded: they share weights and memory. */
 static bool may_stand_beside(const struct tnd_item *item, const struct tnd_registry *registry)
 {
     if (item->tensor->op == TANDEM_OP_CUSTOM || item->role != TND_ITEM_WHOLE) {
@@ -44,7 +43,8 @@ int tnd_concurrent_end(const struct tnd_items *items, const struct tnd_registry 
         if (list[end].into >= 0) {
             continue;
         }
-        /* Workers of a group meet in one barrier, so they are equally many in all of its steps. */
+        /* Workers of a group meet in one barrier, so all of its steps have the same number of
+         * workers. */
         int n_threads = list[end].choice->n_threads;
         if (list[end].from >= 0 || (n_threads != choice->n_threads && n_threads != 1)) {
             break;

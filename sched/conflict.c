@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory that nodes touch. Intermediate results are compared by their places in the graph's shared
- * buffer, everything else by its address. */
+ * Memory that nodes access. Intermediate results are compared by their offsets in the graph's
+ * shared buffer, everything else by its address. */
 #include "sched/conflict.h"
 
 struct range {

@@ -14,7 +14,7 @@ static enum tandem_status fetch(const struct tnd_registry *registry, struct tnd_
     void *to = (void *)((uintptr_t)mirror->begin + debt.begin);
     uint64_t ticket = 0;
     if (tnd_handle_is_alone(mirror->at)) {
-        return TANDEM_OK; /* nobody has the host's bytes any more */
+        return TANDEM_OK; /* the host's bytes are not needed any more */
     }
     pthread_mutex_lock(&device->lock);
     enum tandem_status status =
@@ -27,7 +27,7 @@ static enum tandem_status fetch(const struct tnd_registry *registry, struct tnd_
     return status;
 }
 
-/* Devices in *io_failed are not asked. */
+/* Devices in *io_failed are skipped. */
 static enum tandem_status collect(struct tnd_mirrors *mirrors, const struct tnd_registry *registry,
                                   struct tnd_run_device *devices, const struct tnd_mirror *mirror,
                                   struct tnd_span debt, uint32_t *io_failed,

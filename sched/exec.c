@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The executor: unfold, take a run from the cache, run it, put it back. Concurrent calls have a
- * run each. */
+ * The executor: takes a run from the cache, unfolds the plan, executes it, returns the run to the
+ * cache. Concurrent calls use a run each. */
 #include "sched/exec.h"
 
 #include <pthread.h>
@@ -22,10 +22,12 @@ struct tnd_exec {
     const struct tnd_clock *clock;
     struct tnd_run_device devices[TND_MAX_SLOTS];
     struct tnd_mirrors *mirrors;
-    _Atomic int64_t may_copy;   /* bytes of weights that gradual runs may copy; below 0: none now */
+    _Atomic int64_t may_copy;   /* bytes of weights that gradual runs may still copy; negative: none
+                                 * now */
     _Atomic uint32_t execution; /* bits of enum tandem_execution; nothing else depends on it */
     pthread_mutex_t lock;       /* guards the members below; nothing is locked or called inside */
-    struct tnd_run *idle;       /* last one used first: its memory is the warmest */
+    struct tnd_run *idle;       /* most recently used first: its memory is most likely in the
+                                 * cache */
 };
 
 enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry *registry,
@@ -124,8 +126,9 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
-/* Has a backend of the host make room for its copy of a weight, as long as this run may; NULL:
- * there is none. What takes no memory, such as a mapped cache, is no work either. */
+/* Has a backend of the host make its copy of a weight, as long as this run may still copy bytes;
+ * NULL: there is no copy. Copies that need no memory, such as those in a mapped cache file, are not
+ * counted. */
 static void *make_copy(struct tnd_exec *exec, int slot, const struct tandem_tensor *weight,
                        int64_t *io_left)
 {
@@ -137,14 +140,14 @@ static void *make_copy(struct tnd_exec *exec, int slot, const struct tandem_tens
     return made;
 }
 
-/* Copies of weights, for those who compute with them. Where there is none, because there is no room
- * or because it is made by a later run, products read the rows, with the same bits. A gradual run
- * earns a share of its weights for the next one. */
+/* Copies of weights for the backends that compute with them. Where there is no copy, because memory
+ * ran out or because a later run makes it, products read the rows, with bitwise equal results. Each
+ * gradual run adds a share of its weights to what the next one may copy. */
 static void prepare_copies(struct tnd_exec *exec, struct tnd_run *run)
 {
-    /* Tokens after which packing has saved what it takes: 20 to 140 (Zen 5, 1.1B llama, by type and
-     * by what the system needs to give memory). 8 took 1.3 to 1.8 times as long for 4 tokens, 64
-     * up to 1.4 times for 64 tokens. */
+    /* Number of tokens after which packing has saved what it costs: 20 to 140 (Zen 5, 1.1B llama,
+     * depending on the type and on how fast the system provides memory). With 8, 4 tokens took 1.3
+     * to 1.8 times as long; with 64, 64 tokens took up to 1.4 times. */
     enum { GRADUAL_RUNS = 32 };
     const bool is_gradual = run->options->packs_gradually;
     int64_t left = atomic_load_explicit(&exec->may_copy, memory_order_relaxed);
@@ -177,12 +180,12 @@ static void prepare_copies(struct tnd_exec *exec, struct tnd_run *run)
     }
 }
 
-/* The steps are there, with what they hold in mirrors. */
+/* The plan is unfolded, and its mirrors are held. */
 static enum tandem_status run_steps(struct tnd_exec *exec, struct tnd_run *run,
                                     struct tnd_exec_failure *out_failure,
                                     struct tandem_error *error)
 {
-    /* The pool may shrink before this run gets it: it then runs with fewer workers, never with
+    /* The pool may shrink before this run starts: it then runs with fewer workers, never with
      * more. */
     int n_workers = smaller(run->steps->n_workers, tnd_pool_size(exec->pool));
     TND_ASSERT(n_workers >= 1);
@@ -196,7 +199,7 @@ static enum tandem_status run_steps(struct tnd_exec *exec, struct tnd_run *run,
     return tnd_run_execute(run, n_workers, out_failure, error);
 }
 
-/* Where leaves share bytes with states of other graphs, devices give up what they keep of these. */
+/* Where leaves share bytes with states of other graphs, devices drop their mirrors of these. */
 static enum tandem_status renew_steps(struct tnd_exec *exec, struct tnd_run *run,
                                       const struct tandem_graph *graph,
                                       const struct tandem_plan *plan, uint32_t execution,
@@ -291,7 +294,7 @@ static enum tandem_status collect(struct tnd_exec *exec, int slot, const struct 
 enum tandem_status tnd_exec_fetch(struct tnd_exec *exec, const struct tandem_tensor *root,
                                   bool will_change, struct tandem_error *error)
 {
-    /* Runs bring all else that they wrote to the host before they end. */
+    /* Runs download everything else that they wrote before they end. */
     (void)(root->data != NULL ? collect(exec, 0, root, NULL) : TANDEM_OK);
     if (will_change && root->buffer != NULL) {
         atomic_store_explicit(&root->buffer->is_lost, false, memory_order_relaxed);

@@ -13,54 +13,57 @@
 struct tnd_exec;
 
 /** Measured times of one step: worker 0's clock around its group's barriers; steps that share a
- *  folded group are timed one by one. Steps of a device with memory of its own end when it is
- *  synced next. */
+ *  folded group are timed one by one. A step of a device with memory of its own ends when the
+ *  device is synced next. */
 struct tnd_step_time {
     int32_t node;
     uint8_t stage;
     uint8_t backend;
     uint8_t kind; /* enum tnd_step_kind */
-    uint8_t role; /* enum tnd_item_role: of a split product what it is, else TND_ITEM_WHOLE */
+    uint8_t role; /* enum tnd_item_role: for an item of a split product; else TND_ITEM_WHOLE */
     int32_t part; /* number among the parts of the node; -1: none */
     size_t bytes; /* of transfers */
     uint64_t begin_ns;
     uint64_t end_ns;
-    uint64_t ticket;  /* of a work on a device */
-    uint64_t lost_ns; /* most that a worker of its group did not run, or came late, when asked */
+    uint64_t ticket;  /* of work on a device */
+    uint64_t lost_ns; /* most that any worker of its group was late or not running; only with
+                       * asks_lost */
 };
 
-/** What stood in the way of a run, for those who plan again. */
+/** Why a run failed, so that the planner can plan without the device. */
 enum tnd_exec_failure_kind {
-    TND_FAILURE_NONE,   /* no device has to do with it */
+    TND_FAILURE_NONE,   /* not caused by a device */
     TND_FAILURE_FAULT,  /* a device failed */
-    TND_FAILURE_ROOM,   /* a device has no room for this run */
-    TND_FAILURE_WEIGHT, /* a device has no room for weights: tnd_exec_is_refused */
-    TND_FAILURE_LATE    /* a device has not done its part by the limit that was set */
+    TND_FAILURE_ROOM,   /* a device has no memory for this run */
+    TND_FAILURE_WEIGHT, /* a device has no memory for weights: tnd_exec_is_refused */
+    TND_FAILURE_LATE    /* a device has not finished its part within the limit */
 };
 
 struct tnd_exec_failure {
     enum tnd_exec_failure_kind kind;
     int slot;              /* of the device */
     bool can_repeat;       /* running the graph again gives the right result */
-    int not_repeated_node; /* node that overwrote what was read before, when not */
+    int not_repeated_node; /* node that overwrote what an earlier node had read; only if not
+                            * can_repeat */
 };
 
 struct tnd_exec_run_options {
-    /** Asked between groups by worker 0; true ends the run with CANCELLED. May be NULL. */
+    /** Called between groups by worker 0; true ends the run with CANCELLED. May be NULL. */
     bool (*cancel)(void *user);
-    /** Told after groups, by worker 0: nodes finished, nodes in all. May be NULL. */
+    /** Called after groups, by worker 0: nodes finished, all nodes. May be NULL. */
     void (*progress)(void *user, int n_done, int n_total);
     void *user;
     struct tnd_step_time *times; /* at least n_times entries or NULL; later steps are not kept */
     int n_times;
     int *out_n_times; /* entries filled; may be NULL */
-    bool asks_lost;   /* for tnd_step_time.lost_ns: two readings of CPU time a worker and group */
+    bool asks_lost;   /* fill tnd_step_time.lost_ns: two readings of CPU time a worker and group */
     bool sync_each;   /* every step of a device with memory of its own is synced at once */
-    bool packs_gradually; /* a 32nd of the copies of weights a run, the first ones read rows */
-    bool *out_is_packing; /* whether a gradual run made copies, or did without; may be NULL */
-    bool is_plain; /* no fused nodes and no shared groups, so that each node has times of its own */
-    /** After which a graph that can be repeated is given up with DEVICE_TIMEOUT, when its next
-     *  group begins; 0: never. */
+    bool packs_gradually; /* copies (packs) a 32nd of the weights in each run; until then products
+                           * read the rows */
+    bool *out_is_packing; /* whether a gradual run made copies, or ran without some; may be NULL */
+    bool is_plain; /* no fused nodes and no shared groups, so that each node is timed separately */
+    /** Time limit: a graph that can be repeated is abandoned with DEVICE_TIMEOUT when the next
+     *  group begins after it; 0: none. */
     uint64_t limit_ns;
     struct tnd_exec_failure *out_failure; /* filled when the run fails; may be NULL */
 };
@@ -70,10 +73,10 @@ enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry
                                 struct tandem_error *error);
 /** For tests: another clock (borrowed). No run may be in progress. */
 void tnd_exec_set_clock(struct tnd_exec *exec, const struct tnd_clock *clock);
-/** No run may be in progress. Returns devices, bit a slot, that have not ended what a run gave up:
- *  nobody may close them. */
+/** No run may be in progress. Returns a bit mask of slots: devices that still work on an abandoned
+ *  run, which must not be closed. */
 uint32_t tnd_exec_free(struct tnd_exec *exec);
-/** Bits of enum tandem_execution, for later runs; first TANDEM_EXECUTE_DEFAULT. Any thread. */
+/** Bits of enum tandem_execution, for later runs; TANDEM_EXECUTE_DEFAULT at first. Any thread. */
 void tnd_exec_set_execution(struct tnd_exec *exec, uint32_t execution);
 uint32_t tnd_exec_execution(const struct tnd_exec *exec);
 
@@ -84,33 +87,34 @@ enum tandem_status tnd_exec_run(struct tnd_exec *exec, struct tandem_graph *grap
                                 const struct tandem_plan *plan,
                                 const struct tnd_exec_run_options *options,
                                 struct tandem_error *error);
-/** Weights of a plan are prepared and finished before a run needs them: see finish.h. Errors:
+/** Prepares and finishes the weights of a plan before a run needs them: see finish.h. Errors:
  *  CANCELLED, THREAD. */
 enum tandem_status tnd_exec_finish(struct tnd_exec *exec, const struct tandem_graph *graph,
                                    const struct tandem_plan *plan, bool experts,
                                    bool (*progress)(void *user, uint64_t done, uint64_t all),
                                    void *user, struct tandem_error *error);
-/** The program will look at a state, or change it: brings it to the host, or makes what devices
- *  have of it invalid. */
+/** Before the program reads a state, or changes it: downloads it to the host, or invalidates the
+ *  mirrors on devices. */
 enum tandem_status tnd_exec_fetch(struct tnd_exec *exec, const struct tandem_tensor *root,
                                   bool will_change, struct tandem_error *error);
-/** Devices give up what they keep of a weight or state. */
+/** Makes devices free what they keep of a weight or state. */
 void tnd_exec_forget(struct tnd_exec *exec, const struct tandem_tensor *root);
-/** What a device keeps of states is given up: it has failed. */
+/** Drops the mirrors of states on a device that has failed. */
 void tnd_exec_drop_device(struct tnd_exec *exec, int slot);
-/** Whether the device had no room for one of the weights of the node; `streams`: for one behind the
- *  first operand, which travels. Cheap when there was room for all. */
+/** Whether the device had no memory for one of the weights of the node; `streams`: only weights in
+ *  flight count, which are those of operands after the first. Cheap when there was memory for
+ *  all. */
 bool tnd_exec_is_refused(struct tnd_exec *exec, int slot, const struct tandem_tensor *node,
                          bool streams);
-/** Bit a slot: devices that had no room for a constant weight, a root. Any thread. */
+/** Bit mask of slots: devices that had no memory for a constant weight, a root. Any thread. */
 uint32_t tnd_exec_refused_by(struct tnd_exec *exec, const struct tandem_tensor *weight);
 bool tnd_exec_has_refused(struct tnd_exec *exec);
-/** As tnd_exec_has_refused, for the rows or columns of a part of the node. */
+/** Like tnd_exec_has_refused, for the rows or columns of a part of the node. */
 bool tnd_exec_is_part_refused(struct tnd_exec *exec, int slot, const struct tandem_tensor *node,
                               const struct tandem_plan_part *part);
-/** Mirrors of leaves, for tests. */
+/** Number of mirrors of leaves, for tests. */
 int tnd_exec_mirror_count(struct tnd_exec *exec);
-/** As tnd_mirrors_drop_orphans. */
+/** See tnd_mirrors_drop_orphans. */
 void tnd_exec_drop_orphans(struct tnd_exec *exec);
 
 #endif

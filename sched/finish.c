@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Finishing weights ahead of their first use: the rows of each are handed out in blocks, on several
- * NUMA nodes those of a node to its workers first, as products will hand them out. */
+ * Finishing weights before their first use: the rows of each weight are handed out in blocks. With
+ * several NUMA nodes, each node's rows go to its own workers first, as in products later. */
 #include "sched/finish.h"
 
 #include <stdatomic.h>
@@ -48,7 +48,7 @@ static enum tandem_status finish_weight(struct tnd_pool *pool, int n_threads,
     return tnd_pool_run(pool, n_threads, finish_on_worker, finishing);
 }
 
-/* The weight of a product that a backend of the host computes by what it prepares; else NULL. */
+/* The weight of a product, if a backend of the host computes with a prepared copy; else NULL. */
 static const struct tandem_tensor *prepared_weight(const struct tnd_finish_options *options,
                                                    const struct tandem_graph *graph,
                                                    const struct tandem_plan *plan, int i)
@@ -67,7 +67,8 @@ enum tandem_status tnd_finish_weights(const struct tnd_finish_options *options,
 {
     uint64_t all = 0;
     uint64_t done = 0;
-    /* All get their room first: what lies side by side before it is touched gets huge pages. */
+    /* All copies are allocated first: adjacent memory gets huge pages if it is mapped before it is
+     * touched. */
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct tandem_tensor *weight = prepared_weight(options, graph, plan, i);
         if (weight != NULL) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Does before the first computation what it would do with weights: backends of the host prepare
- * them, and all workers finish what these put off. */
+ * Work on weights that the first computation would otherwise do: backends of the host prepare them,
+ * and all workers finish what preparing left undone. */
 #ifndef TND_FINISH_H
 #define TND_FINISH_H
 
@@ -11,13 +11,13 @@ struct tnd_finish_options {
     struct tnd_pool *pool;
     const struct tnd_registry *registry;
     struct tnd_mirrors *mirrors;
-    bool experts; /* those of experts too, of which a run reads a few */
+    bool experts; /* also weights of experts, of which one run reads only a few */
     bool (*progress)(void *user, uint64_t done_bytes, uint64_t all_bytes); /* or NULL */
     void *user;
 };
 
-/** The weights of a plan whose slots are those of the registry. A weight without room is left as it
- *  is. Errors: CANCELLED, THREAD. */
+/** For the weights of a plan whose slots are those of the registry. A weight for which there is no
+ *  memory is left as it is. Errors: CANCELLED, THREAD. */
 enum tandem_status tnd_finish_weights(const struct tnd_finish_options *options,
                                       const struct tandem_graph *graph,
                                       const struct tandem_plan *plan, struct tandem_error *error);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Finding what to fuse: one walk over the nodes, each of which may join the fused nodes of one of
- * its operands. Runs for every token: what cannot be fused is left at the first look at its
- * operation. Why memory matters: the memory plan has given bytes to later nodes that earlier ones
- * need, in the order of the graph. Fused nodes keep that order for each row alone. */
+ * its operands. Runs for every token: nodes that cannot be fused are left after a look at their
+ * operation. Why memory is checked: the memory plan assumes the order of the graph, and may have
+ * given bytes that an earlier node still needs to a later one. Fused nodes keep the order of the
+ * graph only within each row. */
 #include "sched/fuse.h"
 
 #include "backends/task.h"
@@ -15,7 +16,7 @@ struct fusion {
     int n;
 };
 
-/* Whether the node's one stage runs it whole on workers. */
+/* Whether the node has one stage, which runs it whole on workers. */
 static bool runs_whole(const struct tnd_registry *registry, const struct tnd_item *item)
 {
     const struct tandem_plan_node *choice = item->choice;
@@ -28,7 +29,7 @@ static bool runs_whole(const struct tnd_registry *registry, const struct tnd_ite
            backend != NULL && !tnd_backend_is_async(backend);
 }
 
-/* Whether row i of both lies in the same place, for all i. */
+/* Whether row i of both has the same address, for all i. */
 static bool has_same_rows(const struct tandem_tensor *a, const struct tandem_tensor *b)
 {
     bool same = a->type == b->type && a->root->plan_offset == b->root->plan_offset &&
@@ -54,8 +55,8 @@ static bool is_kept(const struct fusion *fusion, int i)
     return i == fusion->n - 1 || !tnd_is_read_once(fusion->nodes[i]);
 }
 
-/* Whether what member `reader` reads is there still, when the rows of `written` are written from
- * member `first` on. */
+/* Whether the operands of member `reader` are still intact when it reads them, given that members
+ * from `first` on write to the rows of `written`. */
 static bool reads_in_time(const struct fusion *fusion, int reader,
                           const struct tandem_tensor *written, int first)
 {
@@ -72,11 +73,11 @@ static bool reads_in_time(const struct fusion *fusion, int reader,
 }
 
 /* Whether the members may run row by row. Results that only the next member reads are written to
- * the rows of the last one's result. */
+ * the rows of the last member's result. */
 static bool is_safe(const struct fusion *fusion)
 {
     const struct tandem_tensor *last = fusion->nodes[fusion->n - 1];
-    int first_of_last = 0; /* member that writes to the rows of `last` first */
+    int first_of_last = 0; /* first member that writes to the rows of `last` */
     while (is_kept(fusion, first_of_last) && first_of_last < fusion->n - 1) {
         first_of_last++;
     }
@@ -100,7 +101,7 @@ static bool is_safe(const struct fusion *fusion)
     return true;
 }
 
-/* Whether a device goes on by itself with the item. */
+/* Whether the item runs asynchronously on a device. */
 static bool is_on_device(const struct tnd_registry *registry, const struct tnd_item *item)
 {
     const tandem_backend *backend =
@@ -108,8 +109,9 @@ static bool is_on_device(const struct tnd_registry *registry, const struct tnd_i
     return backend != NULL && tnd_backend_is_async(backend);
 }
 
-/* Whether no item in between touches what members before it do, which now run later. In a plan with
- * a schedule none is a device's: what a member fetches would wait for it. */
+/* Whether no item in between accesses memory of the members before it, which now run later. In a
+ * plan with a schedule there must be no device item in between: the transfer of a member's operand
+ * would wait for it. */
 static bool can_wait(const struct tnd_items *items, const struct tnd_registry *registry,
                      const struct fusion *fusion)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * All is advice: numbers may be old when they are read, and the system may move a thread again. */
+ * Everything here is best effort: what is read may be out of date, and the system may move a thread
+ * again. */
 #include "sched/idle_cpu.h"
 
 #include <sched.h>
@@ -12,9 +13,9 @@ bool tnd_cpu_claim(struct tnd_cpu_claims *claims, unsigned round)
     TND_ASSERT(round != 0);
     int cpu = sched_getcpu();
     if (cpu < 0 || cpu >= TND_CLAIM_CPUS) {
-        return true; /* nothing is known of it */
+        return true; /* the CPU is unknown */
     }
-    /* relaxed: nothing hangs on it but where threads run */
+    /* relaxed: only the placement of threads depends on it */
     return atomic_exchange_explicit(&claims->taken[cpu], round, memory_order_relaxed) != round;
 }
 
@@ -34,11 +35,11 @@ bool tnd_cpu_move_to_idle(struct tnd_cpu_claims *claims, unsigned round)
     if (CPU_COUNT(&is_free) == 0 || sched_setaffinity(0, sizeof(is_free), &is_free) != 0) {
         return false;
     }
-    (void)tnd_cpu_claim(claims, round); /* it is there now */
+    (void)tnd_cpu_claim(claims, round); /* the thread runs there now */
     TND_POINT("between moving and being free again");
     cpu_set_t found;
     if (sched_getaffinity(0, sizeof(found), &found) == 0 && CPU_EQUAL(&found, &is_free)) {
         (void)sched_setaffinity(0, sizeof(allowed), &allowed);
-    } /* else somebody has bound this thread meanwhile, who is right */
+    } /* else another thread has changed the mask of this one meanwhile: keep that */
     return true;
 }

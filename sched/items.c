@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Listing the items of a plan: one walk over the nodes in planned order. Runs for every token:
- * memory is counted before, and a graph without a schedule costs its nodes. Start at
+ * memory is counted in advance, and without a schedule the cost is linear in the nodes. Start at
  * tnd_items_renew. */
 #include "sched/items.h"
 
@@ -17,13 +17,15 @@
 
 enum {
     MOST_PARTS = TND_MAX_SLOTS,    /* of a node */
-    MOST_SWAPS = 1024,             /* pairs that change places, for each node of a graph */
-    TENSORS_OF_PIECE = 3,          /* columns of X, T, what T is joined into; each an item */
+    MOST_SWAPS = 1024,             /* inversions of the order that are checked, for each node of a
+                                    * graph */
+    TENSORS_OF_PIECE = 3,          /* columns of X, T, the columns that T is joined into; one item
+                                    * each */
     ALONE_BELOW_BYTES = 64 * 1024, /* less is copied by one worker */
     CHUNKS = 4                     /* of a copy or a join, for each worker */
 };
 
-/* What one backend computes of a product. */
+/* The range of a product that one backend computes. */
 struct piece {
     int64_t begin, end;
     const struct tandem_plan_node *choice;
@@ -40,10 +42,10 @@ struct walk {
     struct tandem_error *error;
     struct tnd_items *out;
     int32_t *positions; /* NULL: no schedule */
-    uint32_t own_slots; /* bit a slot: memory of their own */
-    int n_done;         /* nodes of the graph */
-    size_t used_bytes;  /* behind the graph's intermediate results, by this node */
-    size_t most_bytes;  /* by any */
+    uint32_t own_slots; /* bit a slot: devices with memory of their own */
+    int n_done;         /* nodes of the graph so far */
+    size_t used_bytes;  /* after the graph's intermediate results, by this node */
+    size_t most_bytes;  /* maximum of used_bytes over the nodes */
 };
 
 static enum tandem_status refuse(const struct walk *walk, int i, const char *why)
@@ -95,7 +97,7 @@ static struct tandem_tensor *new_tensor(struct walk *walk, const struct tandem_t
     return tensor;
 }
 
-/* A matrix of its own behind the graph's results; NULL when it does not fit. */
+/* A matrix after the graph's results; NULL when it does not fit. */
 static struct tandem_tensor *new_matrix(struct walk *walk, const struct tandem_tensor *like,
                                         int64_t ne0)
 {
@@ -117,7 +119,7 @@ static struct tandem_tensor *new_matrix(struct walk *walk, const struct tandem_t
     return tensor;
 }
 
-/* An item for the workers, on the threads of the node where there is enough to do. */
+/* An item for workers without a backend; on the threads of the node if there is enough to do. */
 static struct tnd_item *add_move(struct walk *walk, int i, struct tandem_tensor *tensor,
                                  const struct piece *piece, enum tnd_item_role role)
 {
@@ -136,8 +138,8 @@ static struct tnd_item *add_move(struct walk *walk, int i, struct tandem_tensor 
     return item;
 }
 
-/* Whether the choice computes a range of rows within the whole result: in host memory, by tasks
- * that look at their rows. */
+/* Whether the choice can write a range of rows directly into the whole result: in host memory, by
+ * tasks that honour row ranges. */
 static bool runs_in_place(const struct walk *walk, const struct tandem_plan_node *choice)
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
@@ -215,8 +217,8 @@ static enum tandem_status compute_piece(struct walk *walk, int i, enum tandem_sp
     return TANDEM_OK;
 }
 
-/* Columns of Y = T; of sums, Y = T + T', then Y = Y + T''. The first item that writes to Y stands
- * for the node. */
+/* Joins columns of Y = T; for sums, Y = T + T', then Y = Y + T''. The first item that writes to Y
+ * represents the node. */
 static void join_pieces(struct walk *walk, int i, bool is_rows, const struct piece *pieces, int n)
 {
     struct tandem_tensor *node = walk->graph->nodes[i];
@@ -249,7 +251,7 @@ static enum tandem_status list_split(struct walk *walk, int i, const struct tand
     walk->used_bytes = 0;
     TND_TRY(find_pieces(walk, i, parts, n, pieces));
     bool in_place = split == TANDEM_SPLIT_ROWS && runs_in_place(walk, pieces[n].choice);
-    for (int pass = 0; pass < 2; pass++) { /* devices that go on by themselves first */
+    for (int pass = 0; pass < 2; pass++) { /* asynchronous devices first */
         for (int p = 0; p <= n; p++) {
             if (pieces[p].is_async != (pass == 0)) {
                 continue;
@@ -270,15 +272,15 @@ static enum tandem_status list_split(struct walk *walk, int i, const struct tand
 
 /* ---- the order ---- */
 
-/* Functions of the program may share what they like. */
+/* Custom operations must keep their order: their functions may share any data. */
 static bool may_change_places(const struct tandem_tensor *a, const struct tandem_tensor *b)
 {
     return (a->op != TANDEM_OP_CUSTOM || b->op != TANDEM_OP_CUSTOM) && !tnd_nodes_conflict(a, b);
 }
 
-/* Whether the graph gives the same results in this order, which has each node once. Nodes that
- * conflict by the memory that they touch keep their order, and so do custom ones. Only pairs that
- * change places are looked at: orders of a schedule move nodes a little. */
+/* Whether the graph gives the same results in this order, in which each node occurs once. Nodes
+ * that conflict by memory must keep their order, and so must custom ones. Only inverted pairs are
+ * checked: orders of a schedule move few nodes. */
 static enum tandem_status check_order(const struct walk *walk, const int32_t *order)
 {
     const struct tandem_graph *graph = walk->graph;
@@ -287,7 +289,7 @@ static enum tandem_status check_order(const struct walk *walk, const int32_t *or
     for (int at = 0; at < graph->n_nodes; at++) {
         int32_t node = order[at];
         largest[at] = at > 0 && largest[at - 1] > node ? largest[at - 1] : node;
-        /* The nodes before it that stand behind it in the graph. */
+        /* Earlier in this order, but later in the graph. */
         for (int before = at - 1; before >= 0 && largest[before] > node; before--) {
             if (order[before] < node) {
                 continue;
@@ -307,7 +309,7 @@ static enum tandem_status check_order(const struct walk *walk, const int32_t *or
     return TANDEM_OK;
 }
 
-/* Bits of the devices with memory of their own that stages run on; 1: in host memory. */
+/* Bit mask of the devices with memory of their own that stages run on; bit 0: host memory. */
 static uint32_t memories_of(const struct walk *walk, const struct tnd_item *item)
 {
     uint32_t memories = 0;
@@ -319,7 +321,7 @@ static uint32_t memories_of(const struct walk *walk, const struct tnd_item *item
     return memories;
 }
 
-/* Results that are read in another memory than where they are made. */
+/* Marks results that are read in another memory than the one where they are computed. */
 static void find_fetched(const struct walk *walk)
 {
     for (int i = 0; i < walk->out->n; i++) {
@@ -337,7 +339,7 @@ static void find_fetched(const struct walk *walk)
 
 /* ---- all of it ---- */
 
-/* Arrays for the longest list that the plan may lead to. */
+/* Allocates arrays for the longest list that the plan can lead to. */
 static enum tandem_status reserve(struct walk *walk, bool is_scheduled)
 {
     struct tnd_items *out = walk->out;
@@ -397,7 +399,7 @@ enum tandem_status tnd_items_renew(const struct tandem_graph *graph, const struc
                                    const struct tnd_registry *registry, struct tnd_mirrors *mirrors,
                                    struct tnd_items *items, struct tandem_error *error)
 {
-    /* The graph is changed by tnd_items_bind alone, which only its runs call. */
+    /* Only tnd_items_bind changes the graph, and only runs of the graph call it. */
     struct walk walk = {.graph = (struct tandem_graph *)(uintptr_t)graph,
                         .plan = plan,
                         .registry = registry,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Mirrors of all runs of an executor, in lists: what is mapped, prepared weights, and columns of
- * weights. Lists are walked when something is taken or given up only; what a root has is found in
- * its buffer. Backends are called under the lock: what is listed is there. */
+ * Mirrors of all runs of an executor, in lists: inputs and states, prepared weights, and columns of
+ * weights. Lists are walked only when a mirror is made or dropped; the mirror of a root is found in
+ * its buffer. Backends are called under the lock, so everything listed exists. */
 #include "sched/mirrors.h"
 
 #include <pthread.h>
@@ -14,13 +14,13 @@
 
 struct tnd_mirrors {
     const struct tnd_registry *registry;
-    uint64_t first_owner;      /* in buffers: plus the slot */
+    uint64_t first_owner;      /* of handles in buffers; the slot is added */
     pthread_mutex_t lock;      /* guards everything below */
     struct tnd_mirror *mapped; /* inputs and states */
     struct tnd_mirror *weights;
     struct tnd_mirror *columns;   /* of slot 0 */
     uint64_t round;               /* of refusals; from 1 */
-    uint64_t n_releases;          /* of contexts, when `weights` was looked through last */
+    uint64_t n_releases;          /* of contexts, when orphans were last dropped from `weights` */
     _Atomic uint32_t state_slots; /* written under the lock */
     atomic_bool has_refused;      /* written under the lock */
     atomic_bool has_lost;         /* never cleared */
@@ -61,8 +61,8 @@ static bool is_range(const struct tnd_mirror *mirror, const char *begin, size_t 
     return mirror->begin == begin && mirror->bytes == bytes;
 }
 
-/* Finds the mirror of a root, or of a range of a weight; ranges of one weight may begin at the
- * same byte. Called for each product, so no bytes are counted. */
+/* Finds the mirror of a root, or of a range of a weight; several ranges of one weight may begin at
+ * the same byte. Called for each product, so sizes in bytes are not computed. */
 static struct tnd_mirror *find_at(const struct tnd_mirrors *mirrors, int slot,
                                   const struct tandem_tensor *root)
 {
@@ -98,20 +98,20 @@ static void set_debt(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror, str
     atomic_fetch_add_explicit(&mirrors->n_debts, is_owing(mirror) - before, memory_order_relaxed);
 }
 
-/* What is meant of a list. */
+/* Which mirrors of a list are selected. */
 struct selection {
     enum tnd_mirror_kind kind;
     int slot;          /* 0: any */
     const char *begin; /* NULL: all bytes */
     size_t bytes;
     uint64_t serial;  /* of the context; 0: any */
-    bool is_not_that; /* of every other context */
-    bool is_gone;     /* of contexts that are gone */
+    bool is_not_that; /* select every context but `serial` */
+    bool is_gone;     /* only of contexts that are gone */
 };
 
 static int drop_idle(struct tnd_mirrors *mirrors, const struct selection *of);
 
-/* Takes the mirror at `place` out of its list and gives it up. */
+/* Unlinks the mirror at `place` and frees it. */
 static void drop(struct tnd_mirrors *mirrors, struct tnd_mirror **place)
 {
     struct tnd_mirror *mirror = *place;
@@ -138,7 +138,7 @@ static void drop(struct tnd_mirrors *mirrors, struct tnd_mirror **place)
     tnd_free(mirror);
 }
 
-/* Gives up what no run holds; returns how many. */
+/* Frees selected mirrors that no run holds; returns how many. */
 static int drop_idle(struct tnd_mirrors *mirrors, const struct selection *of)
 {
     int n_dropped = 0;
@@ -164,8 +164,8 @@ static enum tandem_status out_of_memory(struct tandem_error *error)
                          "exec: out of memory for the list of mirrors");
 }
 
-/* A mirror that one run holds, without memory of the backend yet. `root`: in whose buffer it
- * hangs; NULL: nobody's. */
+/* Adds a mirror held by one run, without memory of the backend yet, to the buffer of `root`; NULL:
+ * to none. */
 static enum tandem_status add(struct tnd_mirrors *mirrors, int slot, enum tnd_mirror_kind kind,
                               const char *begin, size_t bytes, const struct tandem_tensor *root,
                               struct tandem_error *error)
@@ -198,7 +198,7 @@ static enum tandem_status add(struct tnd_mirrors *mirrors, int slot, enum tnd_mi
     return TANDEM_OK;
 }
 
-/* ---- what is mapped ---- */
+/* ---- inputs and states ---- */
 
 uint32_t tnd_mirrors_state_slots(const struct tnd_mirrors *mirrors)
 {
@@ -236,7 +236,7 @@ bool tnd_mirrors_has_state(struct tnd_mirrors *mirrors, const void *begin, size_
     return any;
 }
 
-/* What overlaps and is held by nobody goes; BUSY for the rest. */
+/* Drops mirrors that overlap; BUSY if a run holds one of them. */
 static enum tandem_status give_up_one(struct tnd_mirrors *mirrors, int slot, const char *begin,
                                       size_t bytes, struct tandem_error *error)
 {
@@ -278,7 +278,7 @@ static enum tandem_status map(struct tnd_mirrors *mirrors, int slot, const char 
     return TANDEM_OK;
 }
 
-/* The mirror of just that range that a run may share. */
+/* The mirror of exactly this range that a run may share. */
 static struct tnd_mirror *find_same(const struct tnd_mirrors *mirrors, int slot, const char *begin,
                                     size_t bytes, const struct tandem_tensor *state)
 {
@@ -334,7 +334,7 @@ void tnd_mirrors_release(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror,
 
 /* ---- weights ---- */
 
-/* Gives up what was prepared of weights whose context is gone: nobody finds it any more. */
+/* Frees what was prepared of weights whose context is gone: it cannot be found any more. */
 static void drop_orphans(struct tnd_mirrors *mirrors)
 {
     const uint64_t n_releases = tnd_buffer_releases();
@@ -357,10 +357,10 @@ static void note_refusal(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror)
     atomic_store_explicit(&mirrors->has_refused, true, memory_order_release);
 }
 
-/* On a device with memory of its own: weights in the bytes of this one that no run holds. Those of
- * other contexts, which may be gone, have no use any more; those of this context are other parts,
- * or the whole, by other plans: they go when there is no room for both. Backends of the host keep
- * one for each context. */
+/* On a device with memory of its own: frees weights in the same bytes that no run holds. Those of
+ * other contexts, which may be gone, are useless; those of this context are other ranges, or the
+ * whole, for other plans: they are freed only when memory runs out. Backends of the host keep one
+ * for each context. */
 static int drop_overlapping(struct tnd_mirrors *mirrors, int slot,
                             const struct tandem_tensor *weight, bool is_other_context)
 {
@@ -373,14 +373,14 @@ static int drop_overlapping(struct tnd_mirrors *mirrors, int slot,
     return drop_idle(mirrors, &of);
 }
 
-/* What contexts have left that are gone. */
+/* Drops mirrors whose context is gone. */
 static void drop_gone(struct tnd_mirrors *mirrors)
 {
     (void)drop_idle(mirrors, &(struct selection){.kind = TND_MIRROR_COLUMNS, .is_gone = true});
     (void)drop_idle(mirrors, &(struct selection){.kind = TND_MIRROR_WEIGHT, .is_gone = true});
 }
 
-/* Has the backend prepare a weight that nothing was made of yet. */
+/* Has the backend prepare a weight for the first time. */
 static enum tandem_status make(struct tnd_mirrors *mirrors, int slot,
                                const struct tandem_tensor *weight, struct tnd_mirror *mirror,
                                struct tandem_error *error)
@@ -389,7 +389,7 @@ static enum tandem_status make(struct tnd_mirrors *mirrors, int slot,
     void *handle = NULL;
     enum tandem_status status = tnd_backend_prepare(backend, weight, &handle, error);
     if (status == TANDEM_E_DEVICE_MEMORY && tnd_backend_is_own(backend)) {
-        mirror->n_runs++; /* it is not among those that go */
+        mirror->n_runs++; /* so that it is not dropped itself */
         int n_dropped = drop_overlapping(mirrors, slot, weight, false);
         mirror->n_runs--;
         status = n_dropped > 0 ? tnd_backend_prepare(backend, weight, &handle, error) : status;
@@ -460,7 +460,8 @@ void *tnd_mirrors_make(struct tnd_mirrors *mirrors, int slot, const struct tande
     return prepared;
 }
 
-/* Columns side by side, row after row; the first of them is at range->data. NULL without memory. */
+/* Copies columns to adjacent memory, row by row; the first of them is at range->data. NULL when out
+ * of memory. */
 static void *copy_columns(struct tnd_mirrors *mirrors, const struct tandem_tensor *weight,
                           const struct tandem_tensor *range)
 {
@@ -576,7 +577,7 @@ void tnd_mirrors_note_lost(struct tnd_mirrors *mirrors, const struct tnd_mirror 
     }
 }
 
-/* ---- from outside of runs ---- */
+/* ---- between runs ---- */
 
 void tnd_mirrors_spoil(struct tnd_mirrors *mirrors, const struct tandem_tensor *root)
 {
@@ -595,7 +596,8 @@ void tnd_mirrors_forget(struct tnd_mirrors *mirrors, const struct tandem_tensor 
         .kind = TND_MIRROR_INPUT, .begin = root->data, .bytes = tandem_tensor_bytes(root)};
     pthread_mutex_lock(&mirrors->lock);
     (void)drop_idle(mirrors, &of);
-    of.serial = tnd_context_serial(root->context); /* others may have borrowed the same bytes */
+    of.serial = tnd_context_serial(root->context); /* other contexts may have borrowed the same
+                                                    * bytes */
     of.kind = TND_MIRROR_COLUMNS;
     (void)drop_idle(mirrors, &of);
     of.kind = TND_MIRROR_WEIGHT;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Spin, then sleep. A timed wait is a sleep that the clock ends at the latest; after it the same
- * wait begins again, so what holds for sleeps holds for timed waits. Why no wake-up is lost: the
- * sleeper first adds itself to `sleepers`, then looks at the word; the waker first writes the word,
- * then looks at `sleepers`. All four are seq_cst, so at least one of the two sees the other. A
- * waker that sees a sleeper takes the mutex, which the sleeper holds from adding itself until it is
- * asleep: the broadcast finds it. The timed re-check is for C libraries whose condition variables
- * may lose a signal (glibc before 2.41, bug 25847), not for us. */
+ * Spin, then sleep. A timed wait is a sleep with a deadline, after which the same wait begins
+ * again, so what holds for sleeps holds for timed waits. Why no wake-up is lost: the sleeper first
+ * adds itself to `sleepers`, then reads the word; the waker first writes the word, then reads
+ * `sleepers`. All four are seq_cst, so at least one of the two sees the other. A waker that sees a
+ * sleeper takes the mutex, which the sleeper holds from adding itself until it is asleep: the
+ * broadcast reaches it. The timed re-check is only for C libraries whose condition variables may
+ * lose a signal (glibc before 2.41, bug 25847). */
 #include "sched/park.h"
 
 #include <sched.h>
@@ -29,7 +29,8 @@ bool tnd_condition_init(pthread_cond_t *cond)
     if (pthread_condattr_init(&attributes) != 0) {
         return false;
     }
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* setting the time must not matter */
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* immune to changes of the system's
+                                                              * time */
     int failed = pthread_cond_init(cond, &attributes);
     pthread_condattr_destroy(&attributes);
     return failed == 0;
@@ -40,7 +41,7 @@ static uint64_t now_ns(void)
     return tnd_clock_real()->now_ns(tnd_clock_real());
 }
 
-/* Not longer than until the next re-check. */
+/* Sleeps until `when_ns`, but at most until the next re-check. */
 static void wait_until_ns(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t when_ns)
 {
     const uint64_t recheck_ns = now_ns() + RECHECK_NS;
@@ -85,9 +86,9 @@ static void relax(void)
 
 enum spin_end {
     SPIN_SEEN,     /* the word has its value */
-    SPIN_TIRED,    /* it was long enough */
-    SPIN_CUT,      /* somebody wants that nobody spins */
-    SPIN_FORECAST, /* there is another expected end than `known_ns` */
+    SPIN_TIRED,    /* the limit of polls was reached */
+    SPIN_CUT,      /* `cut_short` is set */
+    SPIN_FORECAST, /* the expected end differs from `known_ns` */
 };
 
 static enum spin_end spin_until(const atomic_uint *word, unsigned value,
@@ -99,7 +100,7 @@ static enum spin_end spin_until(const atomic_uint *word, unsigned value,
     }
     for (int64_t i = 0; i < polls; i++) {
         if (atomic_load_explicit(word, memory_order_acquire) == value) {
-            return SPIN_SEEN; /* pairs with the store in whoever wakes us */
+            return SPIN_SEEN; /* pairs with the waker's store */
         }
         if (spin->cut_short != NULL &&
             atomic_load_explicit(spin->cut_short, memory_order_relaxed) != 0) {
@@ -125,8 +126,8 @@ static void count_one(atomic_ullong *counter)
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-/* Announces the sleep, then sleeps until the word has its value or `until_ns` has come
- * (UINT64_MAX: never). Returns whether the word has it. */
+/* Announces the sleep, then sleeps until the word has its value or until `until_ns` (UINT64_MAX: no
+ * deadline). Returns whether the word has its value. */
 static bool sleep_until(struct tnd_park *park, atomic_uint *word, unsigned value, uint64_t until_ns)
 {
     bool is_seen;
@@ -154,8 +155,8 @@ uint64_t tnd_park_wake_ns(const struct tnd_park_counts *counts)
     return wake_ns != 0 ? wake_ns : TND_WAKE_FIRST_NS;
 }
 
-/* A sleep that ends by the clock; learns what waking costs. Returns whether the word has its
- * value. */
+/* Sleeps until the word has its value or until `until_ns`, and updates the cost of waking. Returns
+ * whether the word has its value. */
 static bool sleep_timed(struct tnd_park *park, atomic_uint *word, unsigned value, uint64_t until_ns)
 {
     struct tnd_park_counts *counts = park->counts;
@@ -165,15 +166,15 @@ static bool sleep_timed(struct tnd_park *park, atomic_uint *word, unsigned value
     if (sleep_until(park, word, value, until_ns)) {
         return true;
     }
-    if (counts != NULL) { /* of two that learn at the same time one is lost: no harm */
+    if (counts != NULL) { /* concurrent updates may be lost: harmless */
         uint64_t wake_ns = tnd_wake_cost_learn(tnd_park_wake_ns(counts), now_ns() - until_ns);
         atomic_store_explicit(&counts->wake_ns, wake_ns, memory_order_relaxed);
     }
     return false;
 }
 
-/* Spins, and sleeps by the clock while an end is expected. Returns whether the word has its value;
- * else the caller sleeps until it has. */
+/* Spins; while an end is expected, also sleeps with a deadline. Returns whether the word has its
+ * value; if not, the caller sleeps until it has. */
 static bool stay_awake(struct tnd_park *park, atomic_uint *word, unsigned value,
                        const struct tnd_spin *spin)
 {
@@ -199,7 +200,7 @@ static bool stay_awake(struct tnd_park *park, atomic_uint *word, unsigned value,
         }
         uint64_t until_ns = tnd_timed_wait_until(now_ns(), expected_ns, wake_ns);
         if (until_ns != 0 && spin->crowded) {
-            return false; /* no spinning after a timed wait either: it sleeps until woken */
+            return false; /* no spinning after a timed wait either: the caller sleeps until woken */
         }
         if (until_ns != 0 && sleep_timed(park, word, value, until_ns)) {
             return true;

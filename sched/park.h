@@ -12,7 +12,7 @@
 
 #define TND_CACHE_LINE 64
 
-/* Named places where tests slip in random yields; nothing in the library as built. */
+/* Named places where tests insert random yields; empty in the library. */
 #ifndef TND_POINT
 #define TND_POINT(name) ((void)0)
 #endif
@@ -21,9 +21,9 @@
 struct tnd_spin {
     int64_t polls;               /* 0: sleep at once */
     bool crowded;                /* more threads than CPUs: yield early, sleep soon */
-    const atomic_int *cut_short; /* while not 0 nobody spins; may be NULL */
+    const atomic_int *cut_short; /* spinning stops while it is not 0; may be NULL */
     /** When the wait is expected to end, on the monotonic clock; 0: unknown. May change at any
-     *  time: a hint, a wrong one costs time alone. May be NULL. */
+     *  time. A hint: a wrong one only costs time. May be NULL. */
     const _Atomic uint64_t *expected_ns;
 };
 
@@ -32,15 +32,15 @@ struct tnd_park_counts {
     atomic_ullong parks;       /* times a thread went to sleep */
     atomic_ullong wakes;       /* broadcasts sent */
     atomic_ullong timed_waits; /* sleeps until shortly before an expected end, among `parks` */
-    /** How late a thread is that wakes by the clock; see sched/timed_wait.h. 0: not measured
-     *  yet. */
+    /** How late a thread wakes from a sleep that ends by the clock; see sched/timed_wait.h. 0: not
+     *  measured yet. */
     _Atomic uint64_t wake_ns;
 };
 
 /** Wait queue of one atomic word. Any number of threads may wait; any thread may wake them. */
 struct tnd_park {
     pthread_mutex_t
-        mutex; /* taken only by who sleeps and who wakes sleepers; no lock is taken inside */
+        mutex; /* taken only by sleepers and by those who wake them; no lock is taken inside */
     pthread_cond_t cond;
     atomic_int sleepers;
     struct tnd_park_counts *counts; /* may be NULL */
@@ -48,7 +48,7 @@ struct tnd_park {
 
 enum { TND_SPIN_DEFAULT = 20000 };
 
-/** False when the system has no room for it. */
+/** False when the system is out of resources. */
 bool tnd_park_init(struct tnd_park *park, struct tnd_park_counts *counts);
 void tnd_park_fini(struct tnd_park *park);
 
@@ -57,16 +57,17 @@ void tnd_park_fini(struct tnd_park *park);
 void tnd_park_until(struct tnd_park *park, atomic_uint *word, unsigned value,
                     const struct tnd_spin *spin);
 
-/** Cost of waking as measured by the parks that count here, or a first guess. NULL allowed. */
+/** Cost of waking as measured by the parks that share these counts, or a first guess. NULL
+ * allowed. */
 uint64_t tnd_park_wake_ns(const struct tnd_park_counts *counts);
 
-/** A condition variable that knows monotonic time, and one bounded sleep on it: callers loop
- *  over their predicate. */
+/** A condition variable on monotonic time, and one bounded sleep on it: callers loop over their
+ *  predicate. */
 bool tnd_condition_init(pthread_cond_t *cond);
 void tnd_condition_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
 
-/** Wakes whoever sleeps. The caller has changed the word with memory_order_seq_cst (the default)
- *  before; cheap when nobody sleeps. */
+/** Wakes all sleepers. The caller must have changed the word with memory_order_seq_cst (the
+ *  default) before; cheap when nobody sleeps. */
 void tnd_park_wake(struct tnd_park *park);
 
 #endif

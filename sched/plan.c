@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Plans as data: make, copy, read, change. What a plan means to the machine is unfold.c's
- * business. */
+ * Plans as data: create, copy, read, change. unfold.c turns them into steps. */
 #include "sched/plan.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Inside of a plan and its unfolding into steps. Plans and steps are plain data; nothing here knows
- * what a thing costs. A step is one stage of one item (items.h): of one node, on one backend, over
+ * Internals of a plan, and its unfolding into steps. Plans and steps are plain data; nothing here
+ * knows costs. A step is one stage of one item (items.h): of one node, on one backend, over
  * a range of rows.
  *
  * Steps stand in groups: all steps of a group may run at the same time (a product split over CPU
@@ -12,10 +12,10 @@
  * with several groups.
  *
  * Devices with memory of their own (residency.h) work in the order of submission: their steps are
- * never synced one by one, and fold like steps of the CPU. What must be moved stands between as
- * steps of its own: operands belong to INIT of the node that reads them, a result to FINALIZE of
- * the node that wrote it, if the plan has that stage. FINALIZE is put off until the host needs the
- * result, and is left out when it never does. A download is over before the next group begins. */
+ * never synced one by one, and fold like steps of the CPU. Transfers are steps of their own:
+ * operands belong to INIT of the node that reads them, a result to FINALIZE of the node that wrote
+ * it, if the plan has that stage. FINALIZE is deferred until the host needs the result, and is left
+ * out when it never does. A download has ended before the next group begins. */
 #ifndef TND_PLAN_H
 #define TND_PLAN_H
 
@@ -27,15 +27,15 @@
 #include "sched/residency.h"
 #include "tandem/profile.h"
 
-/** What a plan has beside one choice a node. */
+/** The schedule of a plan: what it has besides one choice for each node. */
 struct tnd_plan_schedule {
     TND_VECTOR_OF(struct tandem_plan_part, parts); /* by node and begin */
     TND_VECTOR_OF(struct tandem_plan_span, spans);
     int32_t *order; /* n_nodes; NULL: the graph's */
-    /* What the planner knows of it; all 0 in a plan that was read or changed by hand. */
+    /* Known only to the planner; all 0 in a plan that was read or changed by hand. */
     float makespan_us;
-    float single_us;     /* of the best placement without a split and without overlap on purpose */
-    float best_us;       /* of the best one that was found */
+    float single_us;     /* of the best placement without a split and without planned overlap */
+    float best_us;       /* of the best schedule that was found */
     float gain_error_us; /* error bar of the difference */
 };
 
@@ -43,31 +43,32 @@ struct tandem_plan {
     int n_nodes;
     double took_us;
     struct tnd_plan_schedule *schedule; /* NULL: none, as of all plans without devices */
-    uint64_t observed_key; /* its computations are timed under it; 0: they are not. Lost when the
-                                plan is changed or copied */
-    uint8_t kind;          /* then: which of the graph's plans it is, as the planner names them */
+    uint64_t observed_key; /* key of the observations of its computations; 0: not observed. Cleared
+                            * when the plan is changed or copied */
+    uint8_t kind;          /* if observed: which of the graph's plans it is, as the planner numbers
+                            * them */
     struct tandem_plan_node nodes[];
 };
 
 /** Copies the schedule of `from` (or none) into a plan that has none. Errors: MEMORY. */
 enum tandem_status tnd_plan_copy_schedule(struct tandem_plan *plan, const struct tandem_plan *from,
                                           struct tandem_error *error);
-/** The parts of node i: their number, and the first of them (NULL: none). */
+/** Returns the number of parts of node i and stores the first of them (NULL: none). */
 int tnd_plan_parts_of(const struct tandem_plan *plan, int i,
                       const struct tandem_plan_part **out_first);
-/** What the parts of node i leave to its own choice, of `all` rows or columns, as a part. False
- *  when that is nothing or not one range, and when the parts are too long or none. */
+/** The range of `all` rows or columns of node i that is left to its own choice, as a part. False
+ *  when it is empty or not one range, when the parts exceed `all`, and when there are none. */
 bool tnd_plan_own_part(const struct tandem_plan *plan, int i, int64_t all,
                        struct tandem_plan_part *out_own);
 /** Removes the parts of node i; its own choice computes all of it. */
 void tnd_plan_remove_parts(struct tandem_plan *plan, int i);
-/** Most nodes that the plan runs as, those that splitting adds included. */
+/** Upper bound of the items that the plan leads to, including those that splitting adds. */
 static inline int tnd_plan_most_nodes(const struct tandem_plan *plan)
 {
     int n_parts = plan->schedule != NULL ? plan->schedule->n_parts : 0;
-    return plan->n_nodes + 6 * n_parts; /* copy of X, product, joining; of the node itself too */
+    return plan->n_nodes + 6 * n_parts; /* copy of X, product, joining; for the node itself too */
 }
-/** Whether runs have to look at the schedule. */
+/** Whether runs must follow a schedule. */
 static inline bool tnd_plan_is_scheduled(const struct tandem_plan *plan)
 {
     return plan->schedule != NULL && (plan->schedule->n_parts > 0 || plan->schedule->order != NULL);
@@ -91,9 +92,9 @@ struct tnd_step {
     uint8_t task;       /* enum tandem_task */
     uint8_t backend;    /* slot */
     bool wait;          /* idle workers sleep */
-    bool is_early;      /* a download that nobody waits for before `until` */
-    uint8_t stream;     /* slot from 1 where weights in flight are; 0: there are none */
-    float predicted_us; /* 0: unknown; downloads: of the works that they wait for */
+    bool is_early;      /* a download that is not waited for before group `until` */
+    uint8_t stream;     /* slot of its weights in flight, from 1; 0: none */
+    float predicted_us; /* 0: unknown; for downloads: of the work that they wait for */
     int32_t n_workers;  /* workers that run it; 1 when not parallel; 0 for an asynchronous device */
     int32_t own_threads;
     union {
@@ -101,24 +102,26 @@ struct tnd_step {
             int64_t row_begin, row_end;
             size_t workspace_offset; /* in the graph's workspace */
             size_t workspace_bytes;
-            void *prepared;        /* of this run, for tasks that read it: see tnd_exec_run */
-            bool reads_rows_first; /* of its weight: their pages may not be mapped */
+            void *prepared;        /* of this run, for tasks that read prepared weights: see
+                                    * tnd_exec_run */
+            bool reads_rows_first; /* touches the rows of its weight first: their pages may not be
+                                    * mapped */
         };
         struct tnd_extent moved; /* transfers */
     };
     int32_t group;
-    int32_t until; /* device steps, early downloads: synced before this group begins;
-                      else group + 1 */
+    int32_t until; /* device steps, early downloads: synced before this group begins; else group +
+                    * 1 */
 };
 
 /** Steps first_step .. first_step + n_steps - 1. */
 struct tnd_group {
     int32_t first_step;
     int32_t n_steps;
-    int32_t n_workers; /* 1: worker 0 runs all, one by one; more: concurrent steps of the CPU, each
-                          for one worker or for this many */
+    int32_t n_workers; /* 1: worker 0 runs all steps in order; more: concurrent steps of the CPU,
+                        * each for one worker or for this many */
     bool wait_after;   /* workers that have nothing to do until the next parallel group sleep at
-                          once, since nothing says when it begins; else they wait as told */
+                        * once, since its begin is not predicted; else they wait by the hint */
 };
 
 /** Weights in flight to one device. */
@@ -127,10 +130,10 @@ struct tnd_stream {
     size_t bytes;           /* the largest of them */
 };
 
-/** What steps were unfolded from: while all of it is the same, so are they. */
+/** What steps were unfolded from: while all of it is the same, the steps are reused. */
 struct tnd_steps_kept {
     uint64_t graph;        /* serial of the graph of the last run; 0: none */
-    bool is_whole;         /* the rest is there: that was not its first run */
+    bool is_whole;         /* the other members are set: that was not its first run */
     uint64_t role_changes; /* of any tensors */
     uint32_t execution;    /* bits of enum tandem_execution */
     uint32_t quarantined;  /* bit a slot */
@@ -147,22 +150,23 @@ struct tnd_steps {
     size_t workspace_bytes; /* nodes use it one after the other */
     size_t scratch_bytes;   /* of one worker */
     int capacity;           /* steps and groups that the memory holds */
-    struct tnd_items items; /* whose choices are the plan's: not to be read once it may be gone */
+    struct tnd_items items; /* their choices point into the plan: must not be read once the plan may
+                             * be freed */
     struct tnd_stream streams[TND_MAX_SLOTS];
     uint32_t device_slots; /* bit a slot: backends of the plan with memory of their own */
-    /** Where things are; NULL when no device of the plan has memory of its own and none holds a
-     *  state. */
+    /** Where the newest bytes are; NULL when no device of the plan has memory of its own and none
+     *  holds a state. */
     struct tnd_residency *residency;
-    struct tnd_residency *spare;       /* its memory while it is not needed */
+    struct tnd_residency *spare;       /* kept for its memory while no residency is needed */
     int first_parallel, last_parallel; /* groups; -1: none is */
-    bool uses_prepared;                /* some work reads what a backend made of its weights */
+    bool uses_prepared;                /* some work reads weights that a backend prepared */
     struct tnd_steps_kept kept;
-    void *kept_nodes; /* a copy of the plan's */
+    void *kept_nodes; /* a copy of the plan's nodes */
     size_t kept_bytes;
 };
 
-/** Whether idle workers sleep by prediction while the step runs: they wake ahead of its end. Not
- *  beside a library with threads of its own, from which waking early would take a CPU. */
+/** Whether idle workers sleep by prediction while the step runs: they wake before its end. Not
+ *  while a library with threads of its own runs, because early waking would take a CPU from it. */
 static inline bool tnd_step_is_timed(const struct tnd_step *step)
 {
     return step->wait && step->predicted_us > 0 && step->own_threads <= 1;
@@ -176,17 +180,16 @@ enum tandem_status tnd_steps_new(const struct tandem_graph *graph, const struct 
                                  struct tandem_error *error);
 void tnd_steps_free(struct tnd_steps *steps);
 
-/** The same into the memory of *io_steps (NULL: none yet), which grows when it is too small. Its
- *  contents are undefined after a failure. No allocation when it fits. `mirrors` knows what
- *  devices hold already (NULL: nothing); states found there are held until
- *  tnd_residency_release, which the caller owes on success. `execution`: bits of enum
- *  tandem_execution. */
+/** tnd_steps_new into the memory of *io_steps (NULL: none yet), which grows when it is too small.
+ *  Its contents are undefined after a failure. No allocation when it fits. `mirrors` knows what
+ *  devices hold already (NULL: nothing); states found there are held until tnd_residency_release,
+ *  which the caller must call on success. `execution`: bits of enum tandem_execution. */
 enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struct tandem_plan *plan,
                                    const struct tnd_registry *registry, struct tnd_mirrors *mirrors,
                                    uint32_t execution, struct tnd_steps **io_steps,
                                    struct tandem_error *error);
 
-/** From the start of the first node to the end of the last one, as predicted; 0: unknown. */
+/** Predicted time from the start of the first node to the end of the last one; 0: unknown. */
 double tnd_plan_predicted_us(const struct tandem_plan *plan);
 
 /** Device steps that may be in flight at the same time. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The schedule of a plan as data: parts of nodes, the order of nodes, predicted spans. Knows no
- * graph: what it means to the machine is the business of items.c. */
+ * graph: items.c interprets it. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,7 +21,7 @@ static struct tnd_plan_schedule *need_schedule(tandem_plan *plan)
     return plan->schedule;
 }
 
-/* NaN is no time; 1e15 us are 30 years. */
+/* Rejects NaN; 1e15 us are 30 years. */
 static bool is_time(float us)
 {
     return us >= 0 && us <= 1e15F;
@@ -29,7 +29,7 @@ static bool is_time(float us)
 
 /* ---- parts ---- */
 
-/* Index of the first part of a node from `begin` on, or behind it. */
+/* Index of the first part of a node from `begin` on; else the index where it would be inserted. */
 static int find_part(const struct tnd_plan_schedule *schedule, int node, int64_t begin)
 {
     int low = 0;
@@ -57,7 +57,7 @@ static bool is_whole_part(const tandem_plan *plan, const struct tandem_plan_part
     return is_valid;
 }
 
-/* Whether the part at index i, if there is one, leaves room for another one beside it. */
+/* Whether the part at index i, if it exists, does not overlap another one beside it. */
 static bool fits_beside(const struct tnd_plan_schedule *schedule, int i,
                         const struct tandem_plan_part *part)
 {
@@ -157,7 +157,7 @@ void tnd_plan_remove_parts(struct tandem_plan *plan, int i)
 
 /* ---- order ---- */
 
-/* Whether each number below n stands in the list once. `seen` has n bytes of zero. */
+/* Whether each number below n occurs once in the list. `seen` has n zero bytes. */
 static bool is_permutation(const int32_t *order, int n, unsigned char *seen)
 {
     for (int i = 0; i < n; i++) {
@@ -246,7 +246,7 @@ const struct tandem_plan_span *tandem_plan_span(const tandem_plan *plan, int i)
     return i >= 0 && i < tandem_plan_span_count(plan) ? &plan->schedule->spans[i] : NULL;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole schedule ---- */
 
 void tandem_plan_clear_schedule(tandem_plan *plan)
 {
@@ -260,7 +260,7 @@ void tandem_plan_clear_schedule(tandem_plan *plan)
     }
 }
 
-/* A copy of `n` entries of `bytes` each; NULL for none, and without memory. */
+/* A copy of `n` entries of `bytes` each; NULL for n = 0, and when out of memory. */
 static void *copy_of(const void *entries, int n, size_t bytes)
 {
     void *copy = entries != NULL && n > 0 ? tnd_alloc((size_t)n * bytes) : NULL;

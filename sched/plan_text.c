@@ -42,7 +42,7 @@ uint64_t tnd_plan_graph_hash(const struct tandem_graph *graph)
         const tandem_tensor *node = graph->nodes[i];
         int64_t facts[3 + TANDEM_MAX_SRC] = {(int64_t)node->op, 0, 0};
         int n = 3;
-        /* the first four count always, so that plans stay valid that knew no more */
+        /* the first four always count, so that plans from before there were more stay valid */
         for (int s = 0; s < TANDEM_MAX_SRC && (s < 4 || node->src[s] != NULL); s++) {
             facts[n++] = node->src[s] != NULL ? (int64_t)node->src[s]->type : -1;
         }
@@ -57,7 +57,7 @@ uint64_t tnd_plan_graph_hash(const struct tandem_graph *graph)
 
 /* ---- printing ---- */
 
-/* Names may have been set by hand to anything; they stay one word. */
+/* Programs can set any name; anything but one word is replaced. */
 static void add_word(struct tnd_text *out, const char *word)
 {
     if (word[0] == '\0') {
@@ -131,7 +131,7 @@ static bool print_span(const struct tandem_plan_span *span, const struct tnd_reg
     return backend != NULL;
 }
 
-/* Returns the node that is wrong, or -1. */
+/* Returns the first node that cannot be printed, or -1. */
 static int print_schedule(const struct tandem_plan *plan, const struct tnd_registry *registry,
                           struct tnd_text *out)
 {
@@ -215,7 +215,7 @@ static enum tandem_status wrong(struct reader *r, const char *expected)
                          ended ? ", found the end of the file" : "");
 }
 
-/* Takes a token of at most n - 1 bytes. */
+/* Reads a token of at most n - 1 bytes. */
 static bool take(struct reader *r, char *out, size_t n)
 {
     struct tnd_scan before = r->scan;
@@ -230,7 +230,7 @@ static bool take(struct reader *r, char *out, size_t n)
     return true;
 }
 
-/* A name that people will see: no control characters. */
+/* Reads a name that will be shown to people: no control characters. */
 static bool take_shown(struct reader *r, char *out, size_t n)
 {
     struct tnd_scan before = r->scan;
@@ -255,7 +255,7 @@ static bool take_word(struct reader *r, const char *word)
     return false;
 }
 
-/* One of `n` names as its index, or -1. */
+/* Reads one of `n` names; returns its index, or -1. */
 static int take_name(struct reader *r, const char *(*name_of)(int i), int n)
 {
     struct tnd_scan before = r->scan;
@@ -351,7 +351,7 @@ static enum tandem_status read_backend(struct reader *r, uint8_t *out_slot)
     return TANDEM_OK;
 }
 
-/* The rest of a stage's line, behind its name. */
+/* The rest of a stage's line, after its name. */
 static enum tandem_status read_stage(struct reader *r, struct tandem_plan_node *node, int stage)
 {
     struct tandem_task_config *config = &node->stage[stage];
@@ -437,7 +437,7 @@ static const char *stage_name(int i)
     return tandem_stage_name((enum tandem_stage)i);
 }
 
-/* What an entry says fits together, or the place is told. */
+/* Turns ARGUMENT, when entries do not fit together, into an error that names the place. */
 static enum tandem_status told(struct reader *r, enum tandem_status status, const char *expected)
 {
     return status == TANDEM_E_ARGUMENT ? wrong(r, expected) : status;

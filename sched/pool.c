@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Worker threads. Each worker waits for its own word, so that a run with few workers leaves the
  * others asleep. A run: take a ticket, publish the function, raise the words of the workers that
- * take part, do one's own part, wait until the last worker has raised `done`. */
+ * take part, run worker 0's share, wait until the last worker has raised `done`. */
 #include "sched/pool.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static void serve_next(struct tnd_pool *pool)
     pthread_mutex_unlock(&pool->ticket_lock);
 }
 
-/* ---- making and freeing ---- */
+/* ---- creating and freeing ---- */
 
 static enum tandem_status copy_cpus(const int *cpu_ids, int n_cpu_ids, int **out_copy)
 {
@@ -175,7 +175,7 @@ static void run_together(struct tnd_pool *pool, int count, tnd_pool_fn fn, void 
     atomic_store_explicit(&pool->remaining, count - 1, memory_order_relaxed);
     unsigned done = atomic_load_explicit(&pool->done, memory_order_relaxed) + 1;
     for (int i = 1; i < count; i++) {
-        atomic_fetch_add(&pool->workers[i]->round, 1); /* publishes all of the above */
+        atomic_fetch_add(&pool->workers[i]->round, 1); /* publishes the members written above */
         tnd_park_wake(&pool->workers[i]->park);
     }
     tnd_pool_inside_run = true;
@@ -250,7 +250,7 @@ static enum tandem_status resize(struct tnd_pool *pool, int n_threads)
         pool->workers = workers;
     }
     for (int i = n_threads; i < n_before; i++) {
-        tnd_pool_end_worker(pool, i); /* the list stays long: it costs a pointer a worker */
+        tnd_pool_end_worker(pool, i); /* the list keeps its capacity: one pointer a worker */
     }
     atomic_store_explicit(&pool->n_threads, n_threads, memory_order_relaxed);
     tnd_pool_place_workers(pool, n_threads);
@@ -291,7 +291,7 @@ void tnd_pool_resume(struct tnd_pool *pool)
     }
 }
 
-/* relaxed: spinning workers look at it now and then, nothing else hangs on it. */
+/* relaxed: only spinning workers poll it, nothing else depends on it. */
 void tnd_pool_park_begin(struct tnd_pool *pool)
 {
     atomic_fetch_add_explicit(&pool->park_requests, 1, memory_order_relaxed);
@@ -304,7 +304,7 @@ void tnd_pool_park_end(struct tnd_pool *pool)
     (void)before;
 }
 
-/* relaxed: as above. */
+/* relaxed: see tnd_pool_park_begin. */
 void tnd_pool_expect(struct tnd_pool *pool, uint64_t expected_ns)
 {
     atomic_store_explicit(&pool->expected_ns, expected_ns, memory_order_relaxed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * On which NUMA node each worker of a pool runs. Workers are spread over the nodes in proportion to
- * the nodes' CPUs, so that a run with few workers uses the memory of all nodes too. */
+ * The NUMA node of each worker of a pool. Workers are spread over the nodes in proportion to the
+ * nodes' CPUs, so that a run with few workers also uses the memory of all nodes. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -32,7 +32,7 @@ bool tnd_pool_read_nodes(struct tnd_pool *pool, const struct tnd_topology *topol
     return true;
 }
 
-/* CPUs of each node: those that workers are bound to, else all. */
+/* CPUs of each node: only those that workers are bound to, if they are bound. */
 static void count_cpus(const struct tnd_pool *pool, int64_t *out_cpus)
 {
     const struct tnd_pool_cpu_nodes *all = pool->cpu_nodes;
@@ -55,14 +55,15 @@ void tnd_pool_place_workers(struct tnd_pool *pool, int n_threads)
     }
     struct tnd_chunk_nodes *nodes = &all->nodes;
     count_cpus(pool, cpus);
-    /* Workers have no lock: nothing runs now. Others may ask for rows. */
+    /* Workers read this without a lock, but no run is in progress. The lock is for
+     * tnd_pool_node_rows. */
     pthread_mutex_lock(&pool->ticket_lock);
     nodes->n = all->n;
     for (int node = 0; node < all->n; node++) {
         nodes->cpus_before[node + 1] = nodes->cpus_before[node] + cpus[node];
     }
     for (int i = 0; i < n_threads; i++) {
-        int most = 0; /* the node that lacks most of its share of i + 1 workers */
+        int most = 0; /* the node furthest below its share of i + 1 workers */
         int64_t lack = INT64_MIN;
         for (int node = 0; node < all->n; node++) {
             int64_t lacks = (i + 1) * cpus[node] - n_placed[node] * nodes->cpus_before[all->n];

@@ -38,10 +38,10 @@ static void introduce(struct tnd_pool_worker *worker)
     char name[16];
     snprintf(name, sizeof(name), "tandem-w%d", worker->index % 10000);
     pthread_setname_np(pthread_self(), name);
-    /* A thread inherits the floating-point state of the one that starts it, which may be in the
-     * middle of a run that has changed its own. */
+    /* A thread inherits the floating-point state of its creator, which may be in the middle of a
+     * run that has changed it. */
     (void)fesetenv(FE_DFL_ENV);
-    /* Timed waits end by the clock: the system must not put that off to save wake-ups. Advice. */
+    /* Timed waits have a deadline that the system must not delay to save wake-ups. Best effort. */
     (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     if (worker->pool->nice != worker->pool->nice_base) {
         setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), worker->pool->nice);
@@ -78,9 +78,9 @@ static void *work(void *user)
     }
 }
 
-/* Starts with all signals blocked: they are the application's business and its threads'. But for
- * faults, which meet the thread that makes them: blocked, they would end the process past every
- * handler. */
+/* Starts with all signals blocked except faults: signals are handled by the application's threads.
+ * A fault is raised in the thread that causes it: if blocked, it would end the process without
+ * calling any handler. */
 static bool start_blocked(struct tnd_pool *pool, struct tnd_pool_worker *worker)
 {
     pthread_attr_t attributes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Inside of a pool, and its threads. Only for pool.c, pool_nodes.c and pool_threads.c. */
+ * Internals of a pool, and its threads. Only for pool.c, pool_nodes.c and pool_threads.c. */
 #ifndef TND_POOL_THREADS_H
 #define TND_POOL_THREADS_H
 
@@ -33,10 +33,10 @@ struct tnd_pool {
     int count;
     struct tnd_spin spin;
     unsigned round;          /* not 0 */
-    bool moves_to_idle_cpus; /* workers do where their CPU is taken */
+    bool moves_to_idle_cpus; /* workers move when their CPU is taken */
 
     _Alignas(TND_CACHE_LINE) atomic_int remaining; /* workers inside fn, the caller not counted */
-    _Alignas(TND_CACHE_LINE) atomic_uint done;     /* raised by the last of them */
+    _Alignas(TND_CACHE_LINE) atomic_uint done;     /* raised by the last worker to leave fn */
     _Alignas(TND_CACHE_LINE) struct tnd_park done_park;
     struct tnd_park_counts park_counts;
     atomic_bool paused;
@@ -46,8 +46,8 @@ struct tnd_pool {
     struct tnd_cpu_claims claims;
     atomic_ullong cpu_moves;
 
-    /* ---- tickets: who may run, resize, bind, in the order of asking. `ticket_lock` guards these
-     * two; nothing is locked inside. ---- */
+    /* ---- tickets: who may run, resize, bind, in the order of the calls. `ticket_lock` guards
+     * these two; nothing is locked inside. ---- */
     pthread_mutex_t ticket_lock;
     pthread_cond_t ticket_cond;
     uint64_t ticket_next;
@@ -73,21 +73,22 @@ struct tnd_pool {
     atomic_int threads_alive;
 };
 
-/** Whether this thread is inside a run of any pool. A nested run could wait for a ticket that is
- * returned only after itself, so it runs alone. */
+/** Whether this thread is inside a run of any pool. A nested run would wait for a ticket that its
+ * own outer run holds, so it runs alone. */
 extern _Thread_local bool tnd_pool_inside_run;
 
-/** Notes the NUMA nodes of a machine that has several. False without memory. */
+/** Stores the NUMA nodes of a machine that has several. False when out of memory. */
 bool tnd_pool_read_nodes(struct tnd_pool *pool, const struct tnd_topology *topology);
-/** Spreads workers over the nodes; after each change of the CPUs or the size. */
+/** Assigns workers to the nodes; called after each change of the CPUs or the size. */
 void tnd_pool_place_workers(struct tnd_pool *pool, int n_threads);
-/** Takes CPUs of other nodes than the worker's out of a set, unless none is left. */
+/** Removes CPUs of other nodes than the worker's from a set, unless none would be left. */
 void tnd_pool_cpus_of(const struct tnd_pool *pool, int index, cpu_set_t *set);
 
-/** Lets a worker run where the pool wants it; false when the system refuses. */
+/** Binds a worker to its CPUs; false when the system refuses. */
 bool tnd_pool_bind(const struct tnd_pool *pool, const struct tnd_pool_worker *worker);
 
-/** Workers 1..count-1 exist afterwards; returns how many workers there are, the caller included. */
+/** Starts workers 1 .. count - 1 unless they exist; returns how many workers there are, the caller
+ * included. */
 int tnd_pool_ensure_workers(struct tnd_pool *pool, int count);
 
 /** Ends a worker and frees it; it may not have been started. */

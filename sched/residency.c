@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What must be moved before a work runs. Start at tnd_residency_work; regions are made by
- * residency_regions.c. */
+ * Which transfers must come before work runs. Start at tnd_residency_work; residency_regions.c
+ * lists the regions. */
 #include "sched/residency.h"
 
 #include "backends/task.h"
@@ -70,7 +70,8 @@ static void add_move(const struct tnd_residency *residency, struct moves *moves,
     move->extent.bytes = span.end - span.begin;
 }
 
-/* Takes the stale bytes that are needed: as few as leave one span. */
+/* Removes the needed bytes from the stale span and returns them: extended so that what stays stale
+ * is one span. */
 static struct tnd_span take_needed(struct tnd_span *io_stale, struct tnd_span needed)
 {
     struct tnd_span stale = *io_stale;
@@ -87,7 +88,7 @@ static struct tnd_span take_needed(struct tnd_span *io_stale, struct tnd_span ne
     return taken;
 }
 
-/* Bytes `needed` become valid on `side`; from device to device by way of the host. */
+/* Makes bytes `needed` valid on `side`; a transfer between devices goes through the host. */
 static void bring(const struct tnd_residency *residency, struct tnd_region *region, int side,
                   struct tnd_span needed, struct moves *moves)
 {
@@ -110,7 +111,7 @@ static void bring(const struct tnd_residency *residency, struct tnd_region *regi
     add_move(residency, moves, region, false, side, moved);
 }
 
-/* `is_dense`: all bytes of the span will be written. */
+/* `is_dense`: the task writes all bytes of the span. */
 static void bring_for_writing(struct tnd_residency *residency, struct tnd_region *region, int side,
                               struct tnd_span span, bool is_dense, struct moves *moves)
 {
@@ -174,14 +175,14 @@ bool tnd_residency_is_valid(const struct tnd_residency *residency, const struct 
 
 static bool reads_operand(const struct tandem_tensor *node, uint32_t task, int i)
 {
-    if (i > 0) { /* cpy writes its second operand only */
+    if (i > 0) { /* cpy only writes its second operand */
         return tnd_task_is(task, TND_TASK_READS_X) && node->op != TANDEM_OP_CPY;
     }
     return tnd_task_is(task, TND_TASK_READS_W) ||
            (tnd_task_is(task, TND_TASK_USES_LEFT_W) && node->src[0]->type == TANDEM_TYPE_F32);
 }
 
-/* Bytes of dequantised weights, the only contents of a workspace that other backends read. */
+/* Bytes of dequantised weights, the only part of a workspace that other backends read. */
 static size_t dequantized_bytes(const struct tandem_tensor *node, size_t workspace_bytes)
 {
     size_t bytes = (size_t)tandem_tensor_elements(node->src[0]) * sizeof(float);
@@ -258,7 +259,7 @@ void tnd_residency_begin_node(struct tnd_residency *residency)
     workspace->owner = HOST;
 }
 
-/* Whether the owner may keep to itself what the host does not have. */
+/* Whether the newest bytes may stay on the owner as a debt. */
 static bool is_owed(const struct tnd_residency *residency, const struct tnd_region *region)
 {
     const struct tnd_span *stale = stale_of(residency, region, HOST);

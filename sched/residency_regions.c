@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The regions of a graph: one for each planned result, and those of leaves and outputs, listed once
- * and joined where they overlap. */
+ * and merged where they overlap. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,8 @@
 #include "base/tnd_status.h"
 #include "sched/residency.h"
 
-/* What is computed: the nodes of a graph, by index, and what the items of its plan make. */
+/* What is computed: the nodes of a graph, by index, and the tensors that the items of its plan
+ * add. */
 struct tensors {
     const struct tandem_graph *graph;
     const struct tnd_item_tensor *made;
@@ -25,7 +26,7 @@ static const struct tandem_tensor *tensor_at(const struct tensors *tensors, int 
 
 /* ---- leaves ---- */
 
-/* Mentions of results and operands, planned ones too. */
+/* Upper bound of what all nodes access: results and operands, planned ones too. */
 static size_t count_mentions(const struct tensors *tensors)
 {
     size_t n = 0;
@@ -35,8 +36,9 @@ static size_t count_mentions(const struct tensors *tensors)
     return n;
 }
 
-/* Index of a root in the list of leaves. Where its buffer names no place here, the root is new, or
- * another graph with it is being unfolded: it may then be listed twice, which joining corrects. */
+/* Index of a root in the list of leaves. If its buffer records no index in this list, the root is
+ * new, or another graph with it is being unfolded at the same time: it may then be listed twice,
+ * which merging corrects. */
 static int32_t add_leaf(struct tnd_residency *residency, const struct tandem_tensor *root,
                         bool is_written)
 {
@@ -51,7 +53,7 @@ static int32_t add_leaf(struct tnd_residency *residency, const struct tandem_ten
     return i;
 }
 
-/* Notes what each node touches: the region of a planned result, or a leaf as -2 - its index. */
+/* Records what each node accesses: the region of a planned result, or a leaf as -2 - its index. */
 static void find_leaves(struct tnd_residency *residency, const struct tensors *tensors)
 {
     int32_t n = 0;
@@ -157,8 +159,8 @@ static bool is_range(const struct tnd_leaf *leaf)
     return (leaf->root->flags & TND_TENSOR_RANGE) != 0;
 }
 
-/* Leaves that share bytes with others are moved together, and nothing of them stays. Not so parts
- * of weights: they lie in constant bytes, and each device has its own. */
+/* Leaves that share bytes with others are moved together, and their mirrors do not stay after the
+ * run. Except ranges of weights: they are constant, and each device has its own. */
 static void join_leaves(struct tnd_residency *residency, const struct tandem_graph *graph,
                         struct tnd_leaf **order)
 {
@@ -189,7 +191,7 @@ static void join_leaves(struct tnd_residency *residency, const struct tandem_gra
     }
 }
 
-/* What devices have at the start: nothing of what is given, or some of a state. */
+/* Initial contents of devices: nothing of inputs, valid bytes of states with mirrors. */
 static void begin_leaves(struct tnd_residency *residency)
 {
     for (int i = residency->n_nodes; i < residency->n_regions; i++) {
@@ -212,8 +214,8 @@ static void begin_leaves(struct tnd_residency *residency)
     }
 }
 
-/* Whether a device keeps bytes of a leaf under another root: neither would know what is done to
- * the other. A state with a mirror has been looked at before that was made. */
+/* Whether a device keeps bytes of a leaf under another root: changes through one root would be
+ * invisible to the other. States with a mirror were checked before the mirror was made. */
 static bool is_known_otherwise(const struct tnd_residency *residency)
 {
     bool any = false;
@@ -329,8 +331,8 @@ enum tandem_status tnd_residency_renew(const struct tandem_graph *graph,
     return TANDEM_OK;
 }
 
-/* After a failure nothing on a device counts as valid, but for what it alone still has: then
- * nothing has run, and an owner has no stale bytes. */
+/* After a failure nothing on a device counts as valid, except when it has a debt: then nothing has
+ * run, and the owner has no stale bytes. */
 static void release_copy(const struct tnd_residency *residency, const struct tnd_region *region,
                          int side, bool is_success)
 {

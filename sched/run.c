@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The loop over groups. Worker 0 is the caller: it alone asks for cancel, submits, moves and
+ * The loop over groups. Worker 0 is the caller: it alone calls `cancel`, submits, transfers and
  * syncs, and runs groups without a parallel step. The pool is used from the first to the last
  * parallel group; in between, the other workers wait in the barrier. Start at tnd_run_execute. */
 #include "sched/run.h"
@@ -20,7 +20,7 @@ static void run_alone(struct tnd_run *run, const struct tnd_group *group)
         tnd_run_note_begin(run, &steps[i]);
         if (steps[i].n_workers == 0) {
             if (steps[i].kind == TND_STEP_WORK) {
-                tnd_run_submit(run, &steps[i]); /* its end is noted when it is synced */
+                tnd_run_submit(run, &steps[i]); /* its end is recorded when it is synced */
             } else {
                 tnd_run_move(run, &steps[i]);
             }
@@ -45,8 +45,8 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
-/* A worker's part in the steps of a parallel group; whoever is done with one goes on to the next.
- * Worker 0 keeps the times. */
+/* A worker's share of the steps of a parallel group; a worker that is done with one step goes on to
+ * the next. Worker 0 records the times. */
 static void run_shares(struct tnd_run *run, const struct tnd_group *group, int index, int count)
 {
     const struct tnd_step *steps = tnd_run_steps_of(run, group);
@@ -96,7 +96,7 @@ static void run_together(struct tnd_run *run, int g, int count)
     tnd_run_note_lost(run, group, count, lost_ns);
 }
 
-/* What worker 0 does before a group; false ends the run. */
+/* Worker 0's work before a group; false ends the run. */
 static bool begin_group(struct tnd_run *run, int g)
 {
     tnd_run_ask_cancel(run);
@@ -119,7 +119,7 @@ static void report_progress(const struct tnd_run *run, int g)
     int next = g + 1 < steps->n_groups ? steps->groups[g + 1].first_step : steps->n_steps;
     while (next < steps->n_steps && (steps->steps[next].kind == TND_STEP_DOWNLOAD ||
                                      steps->steps[next].kind == TND_STEP_STREAM)) {
-        next++; /* results of nodes that are done already, weights of nodes that come later */
+        next++; /* results of nodes that are complete, weights of nodes that come later */
     }
     int n = run->graph->n_nodes;
     int n_done = next < steps->n_steps ? tnd_run_item_of(run, &steps->steps[next])->n_done : n;
@@ -143,7 +143,7 @@ static void run_groups(struct tnd_run *run, int end, int count)
     }
 }
 
-/* Returns what tnd_float_mode_restore wants. */
+/* Returns the argument for tnd_float_mode_restore. */
 static uint64_t enter_float_mode(const struct tnd_run *run)
 {
     return run->keeps_subnormals ? tnd_float_mode_read() : tnd_float_mode_flush();
@@ -237,7 +237,7 @@ static void reset(struct tnd_run *run, int n_workers)
     }
 }
 
-/* Which backend it was, for those who plan again. */
+/* Records which backend failed, so that the planner can avoid it. */
 static void blame(const struct tnd_run *run, int step, enum tandem_status status,
                   struct tnd_exec_failure *out)
 {
@@ -253,7 +253,7 @@ enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers,
                                    struct tnd_exec_failure *out_failure, struct tandem_error *error)
 {
     int first_parallel = run->steps->first_parallel;
-    uint64_t mode = enter_float_mode(run); /* the caller is worker 0 */
+    uint64_t mode = enter_float_mode(run); /* for the caller, who is worker 0 */
     reset(run, n_workers);
     run->last_parallel = run->steps->last_parallel;
     run->uses_pool = n_workers > 1 && first_parallel >= 0;
@@ -265,7 +265,7 @@ enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers,
     }
     run_groups(run, run->steps->n_groups, 1);
     tnd_run_sync_flights(run,
-                         run->steps->n_groups); /* whatever happened, nothing stays in flight */
+                         run->steps->n_groups); /* even after a failure nothing stays in flight */
     if (run->steps->residency != NULL) {
         tnd_run_sync_all(run, false);
     }

@@ -11,28 +11,28 @@
 #include "sched/concurrent.h"
 #include "sched/exec.h"
 
-/** Memory that only grows and whose contents do not outlive a run. */
+/** Memory that only grows and whose contents are not kept after a run. */
 struct tnd_run_memory {
-    void *memory; /* as allocated */
-    char *base;   /* where it begins for the user: 64-byte aligned, 2 MiB when large */
-    size_t bytes; /* usable ones */
-    size_t held;  /* allocated ones */
+    void *memory;                 /* as allocated */
+    char *base;                   /* usable begin: 64-byte aligned, 2 MiB when large */
+    size_t bytes;                 /* usable bytes */
+    size_t held;                  /* allocated bytes */
     void *handles[TND_MAX_SLOTS]; /* of devices that have a mirror of base .. base + bytes */
 };
 
 struct tnd_run;
 
-/** A worker of a run. The worker that backends see comes first. */
+/** A worker of a run; the part that backends see comes first. */
 struct tnd_run_worker {
     _Alignas(TND_CACHE_LINE) struct tandem_worker worker;
     struct tnd_run *run;
-    struct tnd_chunk_cursor *cursors; /* of the step that it runs, one a worker */
-    uint64_t loop;                    /* of that step, that it hands out now */
-    struct tnd_chunk_share share;     /* of that step, on a machine of several NUMA nodes */
+    struct tnd_chunk_cursor *cursors; /* of the current step, one a worker */
+    uint64_t loop;                    /* number of the current loop over chunks in that step */
+    struct tnd_chunk_share share;     /* of that step, with several NUMA nodes */
     struct tandem_error error;
     enum tandem_status status; /* why this worker failed */
     int failed_step;
-    uint64_t begin_ns, lost_ns; /* of its part in the last parallel group, when asked */
+    uint64_t begin_ns, lost_ns; /* of its part in the last parallel group; only with asks_lost */
 };
 
 struct tnd_run_flight {
@@ -41,41 +41,41 @@ struct tnd_run_flight {
     uint64_t expected_ns; /* when it will have ended, by the run's clock; 0: unknown */
 };
 
-/** A device with memory of its own, as all runs see it. A failure is told to one of those that wait
- *  for the device, but works of all may have failed: so they wait one after the other, and each one
- *  looks whether somebody was told of a failure since it began. */
+/** A device with memory of its own, shared by all runs. A failure is reported to only one of the
+ *  runs that wait for the device, but work of all of them may have failed: so they sync one after
+ *  the other, and each one checks whether a failure was reported since its work began. */
 struct tnd_run_device {
     pthread_mutex_t lock;
     unsigned n_failures; /* under the lock */
-    /** Its sync was seen to keep a CPU busy, so worker 0 sleeps before it. A hint, relaxed. */
+    /** Its sync was observed to spin, so worker 0 sleeps before it. A hint, relaxed. */
     atomic_bool sync_spins;
     pthread_mutex_t stall_lock; /* guards the members below */
-    _Atomic uint64_t stalled;   /* ticket that a run has given up (sched/stall.h); 0: none */
-    struct tnd_bounce *orphans; /* what the device may still write to */
+    _Atomic uint64_t stalled;   /* ticket that a run has abandoned (sched/stall.h); 0: none */
+    struct tnd_bounce *orphans; /* memory that the device may still write to */
 };
 
 /** One wait of worker 0, from tnd_run_wait_begin to tnd_run_wait_end. */
 struct tnd_run_wait {
     bool parks;      /* idle workers sleep until it is over */
     bool hints;      /* idle workers sleep until shortly before its end */
-    int timed_slot;  /* a device is synced whose end is predicted; 0: no */
-    bool slept;      /* then: worker 0 slept before the sync */
+    int timed_slot;  /* device that is synced and whose end is predicted; 0: none */
+    bool slept;      /* with timed_slot: worker 0 slept before the sync */
     uint64_t now_ns; /* when the sync began, by the run's clock */
-    uint64_t cpu_ns; /* and by that of the thread */
+    uint64_t cpu_ns; /* CPU time of the thread at that time */
 };
 
-/** The begin of a while of which is asked how much of it a thread did not run. */
+/** Start of a period, to compute how much of it the thread was not running. */
 struct tnd_run_stay {
     uint64_t begin_ns; /* by the run's clock */
     uint64_t cpu_ns;   /* of the thread */
 };
 
-/** What a device with memory of its own was given since it was synced last. */
+/** What was submitted to a device with memory of its own since its last sync. */
 struct tnd_run_device_work {
     uint64_t ticket;     /* of the last work or download */
     int first, last;     /* steps */
     bool is_open;        /* there is something to sync */
-    bool has_download;   /* host memory is not there yet */
+    bool has_download;   /* a download is in flight */
     unsigned n_failures; /* of the device when it was given the first work */
 };
 
@@ -86,7 +86,8 @@ struct tnd_run_stream {
 };
 
 struct tnd_run {
-    _Alignas(TND_CACHE_LINE) atomic_bool stop; /* an error or cancel: hand out nothing more */
+    _Alignas(TND_CACHE_LINE) atomic_bool stop; /* an error or cancel: no more chunks are handed
+                                                * out */
     atomic_int failed_worker;                  /* first one; -1: none */
     struct tnd_barrier groups;                 /* pass, gather, release: between groups */
     struct tnd_barrier stage;                  /* wait: inside a step, for backends */
@@ -102,30 +103,32 @@ struct tnd_run {
     struct tandem_graph *graph;
     const struct tnd_exec_run_options *options;
     struct tnd_steps *steps;
-    bool keeps_subnormals; /* threads compute with subnormal floats */
-    int last_parallel;     /* group after which workers may go; -1: no parallel group */
+    bool keeps_subnormals; /* threads compute with subnormal floats instead of flushing them to
+                            * zero */
+    int last_parallel;     /* group after which workers leave the pool; -1: no parallel group */
     bool uses_pool;        /* some groups are parallel */
     unsigned ticket;       /* phase of `groups` before the first release */
 
     /* ---- changed by worker 0 alone ---- */
-    int group_now;  /* published by the release; -1: leave */
+    int group_now;  /* published by the release; -1: workers leave */
     int group_next; /* first group that is not done */
     struct tnd_spin spin;
     struct tnd_run_flight flights[TND_MAX_IN_FLIGHT];
     int n_flights;
     struct tnd_run_device_work device_work[TND_MAX_SLOTS];
-    uint64_t expected_ns_of[TND_MAX_SLOTS]; /* when a device will have done all; 0: unknown */
+    uint64_t expected_ns_of[TND_MAX_SLOTS]; /* when all work of a device will have ended; 0:
+                                             * unknown */
     bool has_download;                      /* of any device */
-    bool has_collected; /* after a failure: the host has what devices wrote before */
-    int n_begun;        /* steps 0 .. n_begun - 1 may have changed something */
+    bool has_collected; /* after a failure: earlier writes of devices were downloaded to the host */
+    int n_begun;        /* steps 0 .. n_begun - 1 may have had effects */
     int n_times;
-    enum tandem_status status; /* of worker 0's own doing: cancel, devices */
+    enum tandem_status status; /* failure of worker 0: cancel, devices */
     struct tandem_error error;
     int failed_step;            /* of `status`; -1: none */
     uint64_t asked_ns;          /* when `cancel` was asked last */
-    uint64_t until_ns;          /* when the run is given up; 0: never */
-    bool is_late;               /* it was */
-    uint64_t give_up_ns;        /* the same of a wait for a device */
+    uint64_t until_ns;          /* when the run is abandoned; 0: never */
+    bool is_late;               /* the run was abandoned */
+    uint64_t give_up_ns;        /* when a wait for a device is abandoned; 0: never */
     struct tnd_bounce *bounces; /* downloads in flight (sched/stall.h), oldest first */
     uint32_t direct;            /* bit a slot: the device writes to the program's memory itself */
 
@@ -140,44 +143,45 @@ struct tnd_run {
     struct tnd_run *next_idle;        /* in the cache */
 };
 
-/** Empty run, or NULL. */
+/** Allocates an empty run; NULL when out of memory. */
 struct tnd_run *tnd_run_new(struct tnd_pool *pool);
 void tnd_run_free(struct tnd_run *run);
-/** Maps what the works of a run need on devices with memory of their own, prepares weights. On
- *  failure `out_failure` says which device is concerned. */
+/** Maps what a run needs on devices with memory of their own, and prepares weights. On failure
+ *  `out_failure` names the device. */
 enum tandem_status tnd_run_attach(struct tnd_run *run, struct tnd_exec_failure *out_failure,
                                   struct tandem_error *error);
-/** Ends what tnd_run_attach and the unfolding hold. Buffers of the run stay mapped. */
+/** Releases the mirrors that tnd_run_attach and the unfolding hold. Buffers of the run stay
+ * mapped. */
 void tnd_run_detach(struct tnd_run *run, bool is_success);
 /** Host address of what a transfer moves. */
 void *tnd_run_address(const struct tnd_run *run, const struct tnd_extent *extent);
-/** Where the device in a slot has it. */
+/** The same bytes in the memory of the device in a slot. */
 struct tandem_place tnd_run_place(const struct tnd_run *run, int slot,
                                   const struct tnd_extent *extent);
-/** Where the device of a step has what its work touches. */
+/** All device memory that the work of a step accesses. */
 void tnd_run_places(const struct tnd_run *run, const struct tnd_step *step,
                     struct tandem_places *out);
-/** Gives up the mirrors of a buffer, before it moves. */
+/** Unmaps a buffer from all devices, before it moves. */
 void tnd_run_unmap(const struct tnd_registry *registry, struct tnd_run_memory *memory);
 
 /** When a device will have ended a step that is submitted now, by the run's clock; 0: unknown. */
 uint64_t tnd_run_predict_end(struct tnd_run *run, const struct tnd_step *step);
-/** Worker 0 begins something for which idle workers wait: `step` itself, or (`slot` > 0) the sync
- *  of a device (`expected_ns`: its end by the run's clock, 0: unknown). Tells the idle workers how
- *  to wait, and sleeps before a sync that would keep a CPU busy. */
+/** Worker 0 begins something that idle workers wait for: `step` itself, or (`slot` > 0) the sync of
+ *  a device (`expected_ns`: its end by the run's clock, 0: unknown). Publishes for the idle workers
+ *  how to wait, and sleeps before a sync that would keep a CPU busy. */
 void tnd_run_wait_begin(struct tnd_run *run, const struct tnd_step *step, int slot,
                         uint64_t expected_ns, struct tnd_run_wait *out);
 void tnd_run_wait_end(struct tnd_run *run, const struct tnd_run_wait *wait);
 
-/** Makes room for run->steps on `n_workers` workers. Errors: MEMORY, OVERFLOW. */
+/** Allocates what run->steps need on `n_workers` workers. Errors: MEMORY, OVERFLOW. */
 enum tandem_status tnd_run_reserve(struct tnd_run *run, int n_workers, struct tandem_error *error);
-/** Runs all groups on up to `n_workers` workers; devices are drained when it returns. `out_failure`
- *  says which backend failed. */
+/** Runs all groups on up to `n_workers` workers; devices are idle when it returns. `out_failure`
+ *  names the backend that failed. */
 enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers,
                                    struct tnd_exec_failure *out_failure,
                                    struct tandem_error *error);
-/** Whether the graph may be run again after the steps that were begun: nothing was overwritten in
- *  a leaf that an earlier node, run again, would read. `out_node` is the node that did it. */
+/** Whether the graph may be run again after the steps that were begun: they overwrote nothing in a
+ *  leaf that an earlier node would read again. `out_node` is the node that did. */
 bool tnd_run_can_repeat(const struct tnd_run *run, int *out_node);
 
 /* ---- one step (run_steps.c) ---- */
@@ -189,16 +193,16 @@ static inline const struct tnd_step *tnd_run_steps_of(const struct tnd_run *run,
     return &run->steps->steps[group->first_step];
 }
 
-/** What a step is one stage of. */
+/** The item that a step belongs to. */
 static inline const struct tnd_item *tnd_run_item_of(const struct tnd_run *run,
                                                      const struct tnd_step *step)
 {
     return &run->steps->items.list[step->item];
 }
 
-/** Worker 0: stops the run when its limit is over and it can be repeated. */
+/** Worker 0: stops the run when its time limit has passed and it can be repeated. */
 void tnd_run_ask_late(struct tnd_run *run);
-/** Worker 0: asks the caller whether to go on, and stops the run if not. */
+/** Worker 0: calls the caller's `cancel`, and stops the run if it returns true. */
 void tnd_run_ask_cancel(struct tnd_run *run);
 
 /** Whether an error or cancel has ended the run. */
@@ -211,30 +215,31 @@ static inline bool tnd_run_is_stopped(const struct tnd_run *run)
 bool tnd_run_next_chunk(struct tandem_worker *worker, int64_t n_items, int64_t chunk,
                         int64_t *out_begin, int64_t *out_end);
 bool tnd_run_worker_stopped(struct tandem_worker *worker);
-/** After the barrier a backend may hand out a second loop. */
+/** Barrier of the step's workers, after which a backend may hand out another loop. */
 void tnd_run_stage_barrier(struct tandem_worker *worker);
-/** Times of a step, when the caller wants them; steps that have begun. */
+/** Record times of a step that has begun, if the caller wants them. */
 void tnd_run_note_begin(struct tnd_run *run, const struct tnd_step *step);
 void tnd_run_note_end(struct tnd_run *run, const struct tnd_step *step);
-/** What a thread did not run since tnd_run_stay_begin; zeros when nobody asked. */
+/** Time since tnd_run_stay_begin during which the thread was not running; 0 without asks_lost. */
 struct tnd_run_stay tnd_run_stay_begin(const struct tnd_run *run);
 uint64_t tnd_run_stay_lost(const struct tnd_run *run, const struct tnd_run_stay *stay);
-/** What the workers of a group lost, for each of its steps, when all have arrived; `own_ns` is that
- *  of worker 0. */
+/** Records the time lost by the workers of a group for each of its steps, when all have arrived;
+ *  `own_ns` is that of worker 0. */
 void tnd_run_note_lost(struct tnd_run *run, const struct tnd_group *group, int count,
                        uint64_t own_ns);
-/** `count` workers run the step, among those of its group. False after a failure. */
+/** Runs one worker's share of a step that has `count` workers, in a group of `group_count`. False
+ * after a failure. */
 bool tnd_run_on_worker(struct tnd_run *run, const struct tnd_step *step, int index, int count,
                        int group_count);
-/** Hands a work to a device; its end is noted when the device is synced. */
+/** Submits work to a device; its end is recorded when the device is synced. */
 void tnd_run_submit(struct tnd_run *run, const struct tnd_step *step);
 /** An upload, or the start of a download. */
 void tnd_run_move(struct tnd_run *run, const struct tnd_step *step);
-/** How often the device has failed so far, in all runs. */
+/** Number of failures of the device so far, in all runs. */
 unsigned tnd_run_failures_of(const struct tnd_run *run, int slot);
-/** Downloads are awaited, or everything. */
+/** Waits for all downloads, or for all work of devices. */
 void tnd_run_sync_all(struct tnd_run *run, bool downloads_only);
-/** Syncs what must be over before `group` begins, in the order of submission. */
+/** Syncs what must have ended before `group` begins, in the order of submission. */
 void tnd_run_sync_flights(struct tnd_run *run, int group);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a run needs of devices with memory of their own: mirrors of its buffers, of leaves and of
- * outputs; weights prepared. */
+ * What a run needs on devices with memory of their own: mirrors of its buffers, of leaves and of
+ * outputs; prepared weights. */
 #include <string.h>
 
 #include "base/tnd_assert.h"
@@ -20,7 +20,7 @@ void *tnd_run_address(const struct tnd_run *run, const struct tnd_extent *extent
     }
 }
 
-/* A region of memory on a side; from its begin. */
+/* The place of a region on a side; offset 0 is the region's begin. */
 static struct tandem_place place_of(const struct tnd_residency *residency,
                                     const struct tnd_region *region, int side)
 {
@@ -46,7 +46,7 @@ struct tandem_place tnd_run_place(const struct tnd_run *run, int slot,
     return place;
 }
 
-/* The i-th operand of a node, -1: its result. */
+/* The place of the i-th operand of a node, -1: of its result. */
 static struct tandem_place place_operand(const struct tnd_run *run, int slot,
                                          const struct tandem_tensor *node, int i)
 {
@@ -123,10 +123,11 @@ static enum tandem_status attach_region(struct tnd_run *run, struct tnd_region *
     }
     out_failure->kind = TND_FAILURE_WEIGHT;
     out_failure->slot = slot;
-    return TANDEM_OK; /* the others are asked as well, so that planning again once will do */
+    return TANDEM_OK; /* go on with the other weights, so that one new plan avoids all that do not
+                       * fit */
 }
 
-/* Devices without room are no faulty devices, and so are those whose memory another run uses. */
+/* Devices without free memory are not faulty, nor are those whose memory another run uses. */
 static enum tandem_status fail(struct tnd_exec_failure *out_failure, int slot,
                                enum tandem_status status)
 {

@@ -11,15 +11,15 @@
 
 enum { HUGE_PAGE = 2 * 1024 * 1024 };
 
-/* Dequantised weights are read as a whole by every product: large pages spare them most TLB
- * misses. Asking is advice, its failure means nothing. */
+/* Every product reads all dequantised weights: large pages avoid most TLB misses. madvise is best
+ * effort. */
 static bool grow(const struct tnd_run *run, struct tnd_run_memory *memory, size_t bytes)
 {
     if (bytes <= memory->bytes) {
         return true;
     }
     tnd_run_unmap(run->registry, memory);
-    tnd_free(memory->memory); /* first, so that the peak is not the sum of both */
+    tnd_free(memory->memory); /* before allocating, so that the two never coexist */
     memset(memory, 0, sizeof(*memory));
     bool is_large = bytes >= 2 * (size_t)HUGE_PAGE;
     size_t padded = bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Whether a graph whose run has failed half-way may be run again. Looked at after failures only. */
+ * Whether a graph may be run again after its run failed half-way. Only used after failures. */
 #include "sched/run.h"
 
 /* Bytes of a leaf that the node writes. */
@@ -15,7 +15,7 @@ static bool leaf_bytes(const struct tnd_run *run, const struct tandem_tensor *te
     return true;
 }
 
-/* Whether an item up to `last` reads some of the bytes. */
+/* Whether an item up to `last` reads any of the bytes. */
 static bool is_read(const struct tnd_run *run, int last, uintptr_t begin, uintptr_t end)
 {
     for (int i = 0; i <= last; i++) {
@@ -33,7 +33,7 @@ static bool is_read(const struct tnd_run *run, int last, uintptr_t begin, uintpt
     return false;
 }
 
-/* Whether host memory of a leaf may differ from before the run because of the step. */
+/* Whether the step may have changed host memory of a leaf. */
 static bool overwrites(const struct tnd_step *step)
 {
     if (step->kind == TND_STEP_DOWNLOAD) {

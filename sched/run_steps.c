@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One step of a run: a work on workers or on a device, or a transfer; its times and its failure.
- * Which steps run when is run.c's business. */
+ * One step of a run: work on workers or on a device, or a transfer; its times and its failure.
+ * run.c decides when it runs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static tandem_backend *backend_of(const struct tnd_run *run, const struct tnd_st
 
 /* ---- cancelling ---- */
 
-/* The device that was given a step last. */
+/* The device that got the last step. */
 static int last_device(const struct tnd_run *run)
 {
     int i = run->n_begun - 1;
@@ -42,8 +42,8 @@ void tnd_run_ask_late(struct tnd_run *run)
     if (step < 0) {
         return;
     }
-    run->until_ns = 0;         /* asked once */
-    run->has_collected = true; /* as it will be after the failure */
+    run->until_ns = 0;         /* only one check */
+    run->has_collected = true; /* true after the failure */
     bool can_repeat = tnd_run_can_repeat(run, &node);
     run->has_collected = false;
     if (can_repeat) {
@@ -72,10 +72,13 @@ void tnd_run_ask_cancel(struct tnd_run *run)
     }
 }
 
-/* Inside a node that takes long, where the caller's thread takes its chunks. */
+/* Calls `cancel` during a long node, when the caller's thread takes a chunk. */
 static void ask_again(struct tnd_run_worker *self)
 {
-    enum { ASK_NS = 10 * 1000 * 1000 }; /* 0.01 s: nobody waits for less, and asking may be dear */
+    enum {
+        ASK_NS = 10 * 1000 * 1000
+    }; /* 10 ms: short enough for a user, and `cancel` may be
+                                         * slow */
     struct tnd_run *run = self->run;
     if (run->options->cancel != NULL && self == &run->workers[0] &&
         run->clock->now_ns(run->clock) - run->asked_ns >= ASK_NS) {
@@ -116,13 +119,13 @@ void tnd_run_stage_barrier(struct tandem_worker *worker)
         struct tnd_spin spin = tnd_pool_spin(self->run->pool, worker->count);
         tnd_barrier_wait(&self->run->stage, worker->count, &spin);
     }
-    /* (Steps of a recurrent layer take no chunks: there may be more of them than loops.) */
+    /* Steps of a recurrent layer take no chunks: there may be more of them than loop numbers. */
     self->loop += ~self->loop % ((uint64_t)1 << LOOPS_BITS) != 0 ? 1 : 0;
 }
 
 /* ---- failing ---- */
 
-/* Puts the place in front of the backend's reason. */
+/* Prefixes the backend's reason with the node and stage. */
 static void describe_failure(const struct tnd_run *run, const struct tnd_step *step,
                              enum tandem_status status, struct tandem_error *error)
 {
@@ -149,7 +152,7 @@ static void fail_on_worker(struct tnd_run_worker *worker, const struct tnd_step 
     atomic_store_explicit(&run->stop, true, memory_order_relaxed);
 }
 
-/* Worker 0's own failures. */
+/* Failures of worker 0: devices, cancel. */
 static void fail_on_device(struct tnd_run *run, const struct tnd_step *step,
                            enum tandem_status status, struct tandem_error *error)
 {
@@ -229,8 +232,7 @@ void tnd_run_note_lost(struct tnd_run *run, const struct tnd_group *group, int c
         lost_ns = late_ns + worker->lost_ns > lost_ns ? late_ns + worker->lost_ns : lost_ns;
     }
     for (int i = first; i < end; i++) {
-        run->options->times[i].lost_ns =
-            lost_ns; /* whoever is late for one keeps the next waiting */
+        run->options->times[i].lost_ns = lost_ns; /* who is late in one step delays the next ones */
     }
 }
 
@@ -244,7 +246,7 @@ void tnd_run_note_end(struct tnd_run *run, const struct tnd_step *step)
 
 /* ---- steps ---- */
 
-/* The fused nodes, for a work that is described. */
+/* Adds the fused nodes to the description of the work. */
 static void describe_fused(const struct tnd_run *run, const struct tnd_step *step,
                            const struct tandem_tensor **out_nodes, struct tandem_work *out)
 {
@@ -276,7 +278,7 @@ static void describe_work(const struct tnd_run *run, const struct tnd_step *step
     out->prepared = tnd_task_is(step->task, TND_TASK_USES_PACKED) ? step->prepared : NULL;
 }
 
-/* On a machine of several NUMA nodes: which rows of the weight are whose. */
+/* With several NUMA nodes: assigns rows of the weight to nodes. */
 static void share_by_nodes(const struct tnd_run *run, const struct tnd_step *step,
                            struct tnd_run_worker *worker)
 {
@@ -295,11 +297,11 @@ static void share_by_nodes(const struct tnd_run *run, const struct tnd_step *ste
     worker->share.row_end = step->row_end;
 }
 
-/* Reads a byte of each 64 KiB of a worker's share of a weight that has not been read before: Linux
- * maps as much around a page of a file that is missing. All these faults come before the
- * product, since it takes long to read pages that have been mapped just now (Zen 5 in a virtual
- * machine: 0.25 us a page at once, 0.02 after 8 more faults), and since pages that are not mapped
- * are not fetched ahead. */
+/* Reads a byte of each 64 KiB of a worker's share of a weight that has not been read before: on a
+ * page fault in a file, Linux maps that much around the page. All these faults come before the
+ * product, since pages that have just been mapped are slow to read (Zen 5 in a virtual machine:
+ * 0.25 us a page at once, 0.02 after 8 more faults), and since the hardware does not prefetch
+ * unmapped pages. */
 static void map_rows(const struct tandem_work *work, const struct tandem_worker *worker)
 {
     enum { AROUND = 64 << 10 };
@@ -348,13 +350,13 @@ bool tnd_run_on_worker(struct tnd_run *run, const struct tnd_step *step, int ind
     enum tandem_status status = tnd_backend_run(backend_of(run, step), &work, &worker->worker);
     if (status != TANDEM_OK) {
         fail_on_worker(worker, step, status);
-        /* others may wait for it in there */
+        /* others may wait for this worker in the stage's barrier */
         tnd_barrier_leave(&run->stage, group_count);
     }
     return status == TANDEM_OK;
 }
 
-/* The device has a ticket more; only the last one is synced. */
+/* Records the ticket of work submitted to the device; only the last one is synced. */
 static void note_device_work(struct tnd_run *run, const struct tnd_step *step, uint64_t ticket)
 {
     struct tnd_run_device_work *given = &run->device_work[step->backend];
@@ -396,7 +398,7 @@ void tnd_run_submit(struct tnd_run *run, const struct tnd_step *step)
         ticket, (int)(step - run->steps->steps), tnd_run_predict_end(run, step)};
 }
 
-/* An early one is waited for later, and only as far as it. */
+/* An early download is waited for later, and the device is synced only up to it. */
 static void note_download(struct tnd_run *run, const struct tnd_step *step, uint64_t ticket)
 {
     if (!step->is_early) {
@@ -465,9 +467,9 @@ static enum tandem_status sync_shared(const struct tnd_run *run, int slot, uint6
     return status;
 }
 
-/* Where the device has measured its works itself, these times count, one behind the other from when
- * each was submitted; a download takes from the end of the work before it. The runtime's own watch
- * is about what a computation waits for, and keeps the times of the host. */
+/* Where the device has measured its work itself, uses these times, one after the other from when
+ * each was submitted; a download begins at the end of the work before it. Not with asks_lost (the
+ * observer): there a computation's waiting counts, so host times are kept. */
 static void take_device_times(struct tnd_run *run, int slot, int first, int last)
 {
     tandem_backend *backend = tnd_registry_backend(run->registry, slot);
@@ -491,7 +493,7 @@ static void take_device_times(struct tnd_run *run, int slot, int first, int last
     }
 }
 
-/* Waits for what the device was given up to a step, unless that is over. */
+/* Waits for what was submitted to the device up to a step, unless that has ended. */
 static void sync_until(struct tnd_run *run, int slot, const struct tnd_run_flight *until)
 {
     struct tnd_run_device_work *given = &run->device_work[slot];
@@ -529,7 +531,7 @@ static void sync_until(struct tnd_run *run, int slot, const struct tnd_run_fligh
     }
 }
 
-/* Waits for all that the device was given. */
+/* Waits for everything that was submitted to the device. */
 static void sync_device(struct tnd_run *run, int slot)
 {
     const struct tnd_run_device_work *given = &run->device_work[slot];

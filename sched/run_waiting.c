@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * How the workers of a run wait while worker 0 syncs a device or works alone. Worker 0 publishes
- * when they may be needed; the rest is sched/park.c's. Predictions come with the steps, and a wrong
- * one costs time alone: work that is ready wakes whoever sleeps. */
+ * when they may be needed; sched/park.c does the rest. Predictions come with the steps, and a wrong
+ * one only costs time: work that is ready wakes all sleepers. */
 #include "base/tnd_assert.h"
 #include "sched/timed_wait.h"
 #include "sched/run.h"
 
 enum {
-    CALLER_SLACK_NS = 50 * 1000 /* the system wakes threads late by this much, workers excepted */
+    CALLER_SLACK_NS = 50 * 1000 /* how late the system wakes threads other than the workers */
 };
 
-/* Nothing is known but that it takes long. */
+/* Long, but of unknown length. */
 #define FOREVER_NS (UINT64_MAX / 4)
 
-/* Plans are written by hand, too: bounded. */
+/* Plans may be written by hand, too: bounds the prediction. */
 static uint64_t predicted_ns(const struct tnd_step *step)
 {
     double ns = 1000.0 * (double)step->predicted_us;
-    TND_ASSERT(ns >= 0); /* plans are checked where they are made */
+    TND_ASSERT(ns >= 0); /* checked when the plan was made */
     return ns < (double)FOREVER_NS ? (uint64_t)ns : FOREVER_NS;
 }
 
@@ -25,7 +25,7 @@ uint64_t tnd_run_predict_end(struct tnd_run *run, const struct tnd_step *step)
 {
     uint64_t *io_expected_ns = &run->expected_ns_of[step->backend];
     if (!tnd_step_is_timed(step)) {
-        return *io_expected_ns; /* what is known still holds as the least */
+        return *io_expected_ns; /* the last known end is a lower bound */
     }
     uint64_t now_ns = run->clock->now_ns(run->clock);
     uint64_t begin_ns = *io_expected_ns > now_ns ? *io_expected_ns : now_ns;
@@ -34,7 +34,7 @@ uint64_t tnd_run_predict_end(struct tnd_run *run, const struct tnd_step *step)
     return *io_expected_ns;
 }
 
-/* `for_ns` from now; 0: unknown. */
+/* The end is expected `for_ns` from now; 0: unknown. */
 static void publish(struct tnd_run *run, uint64_t for_ns)
 {
     const struct tnd_clock *clock = tnd_clock_real();
@@ -43,8 +43,8 @@ static void publish(struct tnd_run *run, uint64_t for_ns)
     tnd_pool_expect(run->pool, expected_ns);
 }
 
-/* Most of the predicted time only: if the device is done early, nobody tells. Returns whether
- * worker 0 slept. */
+/* Sleeps three quarters of the predicted time: nothing wakes worker 0 when the device is done
+ * early. Returns whether worker 0 slept. */
 static bool sleep_before_sync(const struct tnd_run *run, int slot, uint64_t now_ns,
                               uint64_t left_ns)
 {
@@ -87,8 +87,8 @@ void tnd_run_wait_begin(struct tnd_run *run, const struct tnd_step *step, int sl
     }
 }
 
-/* Whether the sync spins. One that ended at once after a sleep says that the sleep was too long:
- * there is none next time. */
+/* Learns whether the sync spins. If it ended at once after a sleep, the sleep was too long: the
+ * next sync begins without one. */
 static void learn(struct tnd_run *run, const struct tnd_run_wait *wait)
 {
     uint64_t took_ns = run->clock->now_ns(run->clock) - wait->now_ns;

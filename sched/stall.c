@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A device that is given up keeps its last ticket. It is used again when that is over. */
+ * A device whose work is abandoned keeps the ticket of it, and is used again when that has
+ * ended. */
 #include "sched/stall.h"
 
 #include <string.h>
@@ -8,13 +9,14 @@
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
-/* How long, and how often at most, the caller's thread polls without a sleep; then it sleeps for
- * a twentieth of the time so far, or at least so long. Unit: ns, polls. Why: systems wake threads
- * late by 50 us, so that works of a millisecond end late by a tenth. Test: none. */
+/* For how long, and how many times at most, the caller's thread polls without sleeping; then it
+ * sleeps for a twentieth of the time so far, and at least LEAST_SLEEP_NS. Unit: ns, polls. Why:
+ * systems wake threads late by 50 us, so that work of a millisecond would end late by a tenth.
+ * Test: none. */
 enum { EAGER_NS = 200 * 1000, EAGER_POLLS = 1000, LEAST_SLEEP_NS = 20 * 1000 };
-/* Largest result that comes by memory in between. Unit: bytes. Why: copying so much takes 0.1 ms,
- * and a run with larger results some ms.
- * Test: a_stall_inside_of_a_wait_is_left_and_the_device_found_again. */
+/* Largest result that goes through a bounce buffer. Unit: bytes. Why: copying so much takes 0.1 ms,
+ * and a run with larger results some ms. Test:
+ * a_stall_inside_of_a_wait_is_left_and_the_device_found_again. */
 #define MOST_COPIED ((size_t)1 << 20)
 
 struct tnd_bounce {
@@ -87,9 +89,9 @@ void tnd_stall_deliver(struct tnd_run *run, int slot, int last, bool is_good)
     run->direct &= run->device_work[slot].is_open ? ~UINT32_C(0) : ~(UINT32_C(1) << slot);
 }
 
-/* ---- giving up ---- */
+/* ---- abandoning a wait ---- */
 
-/* Newest values of states that the device alone has: they cannot be had before it ends. */
+/* Whether the device has debts, which cannot be downloaded before its work ends. */
 static bool has_debts(const struct tnd_run *run, int slot)
 {
     const struct tnd_residency *residency = run->steps->residency;
@@ -109,13 +111,13 @@ static bool has_debts(const struct tnd_run *run, int slot)
 static bool may_give_up(struct tnd_run *run, int slot)
 {
     int node;
-    run->has_collected = true; /* as it will be after the failure */
+    run->has_collected = true; /* true after the failure */
     const bool can_repeat = tnd_run_can_repeat(run, &node);
     run->has_collected = false;
     return can_repeat && (run->direct >> slot & 1) == 0 && !has_debts(run, slot);
 }
 
-/* Under the device's lock of stalls. */
+/* Called with stall_lock held. */
 static void free_orphans(struct tnd_run_device *device)
 {
     while (device->orphans != NULL) {
@@ -184,7 +186,7 @@ bool tnd_stall_await(struct tnd_run *run, int slot, uint64_t ticket, const struc
 
 /* ---- afterwards ---- */
 
-/* True: it is not stalled, or not any more. */
+/* True: not stalled, or not any more. */
 static bool has_ended(struct tnd_run_device *device, tandem_backend *backend,
                       enum tandem_status *out_status, struct tandem_error *error)
 {

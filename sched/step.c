@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Memory of steps: counted before a plan is unfolded, kept for the next one. Start at
+ * Memory of steps: sized before a plan is unfolded, reused for the next one. Start at
  * tnd_steps_renew. */
 #include <string.h>
 
@@ -26,7 +26,7 @@ static enum tandem_status check(const struct tandem_graph *graph, const struct t
     return TANDEM_OK;
 }
 
-/* Bits of the slots that stages run on. */
+/* Bit mask of the slots that stages run on. */
 static uint32_t slots_of(const struct tnd_items *items)
 {
     uint32_t slots = 0;
@@ -39,7 +39,7 @@ static uint32_t slots_of(const struct tnd_items *items)
     return slots;
 }
 
-/* Takes the residency up when a device with memory of its own takes part, or holds a state. */
+/* Sets up the residency when a device with memory of its own takes part or holds a state. */
 static enum tandem_status renew_residency(const struct tandem_graph *graph,
                                           struct tnd_mirrors *mirrors, struct tnd_steps *steps,
                                           struct tandem_error *error)
@@ -55,7 +55,7 @@ static enum tandem_status renew_residency(const struct tandem_graph *graph,
     return TANDEM_OK;
 }
 
-/* ---- steps that are kept ---- */
+/* ---- steps that are reused ---- */
 
 static struct tnd_steps_kept kept_now(const struct tandem_graph *graph,
                                       const struct tnd_registry *registry, uint32_t execution)
@@ -70,8 +70,8 @@ static struct tnd_steps_kept kept_now(const struct tandem_graph *graph,
     };
 }
 
-/* Whether steps are what unfolding would give again. The plan is compared as a whole: programs may
- * change it in place. What devices hold is not compared: with them steps are unfolded each time. */
+/* Whether unfolding would produce the same steps. The whole plan is compared: programs may change
+ * it in place. What devices hold is not compared: with devices, steps are unfolded each time. */
 static bool is_kept(const struct tnd_steps *steps, const struct tandem_graph *graph,
                     const struct tandem_plan *plan, const struct tnd_registry *registry,
                     const struct tnd_mirrors *mirrors, uint32_t execution)
@@ -89,8 +89,8 @@ static bool is_kept(const struct tnd_steps *steps, const struct tandem_graph *gr
                0;
 }
 
-/* A plan is copied when its graph runs for the second time: most graphs of texts run once. Without
- * memory for the copy the next run unfolds again. */
+/* The plan is copied when its graph runs for the second time: most graphs of prompts run once. If
+ * the copy cannot be allocated, the next run unfolds again. */
 static void keep(struct tnd_steps *steps, const struct tnd_steps_kept *now,
                  const struct tandem_plan *plan, bool is_second)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Weights in flight: which slot, which upload where among the steps, and the memory of the
- * slots. */
+ * Weights in flight: which slot each node uses, where uploads are inserted among the steps, and the
+ * memory of the slots. */
 #include "sched/stream.h"
 
 #include "backends/task.h"
@@ -19,7 +19,7 @@ bool tnd_stream_has(const struct tnd_unfolding *unfolding, int i)
                TND_REGION_CONSTANT;
 }
 
-/* The next one on the device; n_items: there is none. */
+/* The next such item on the device; n_items: none. */
 static int next_on(const struct tnd_unfolding *unfolding, int i, int slot)
 {
     do {

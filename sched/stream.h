@@ -12,22 +12,22 @@
 
 struct tnd_run;
 
-/** Whether item i is planned with weights in flight, and these are constant: others are uploaded
+/** Whether item i is planned with weights in flight, and these are constant; others are uploaded
  *  like any operand. */
 bool tnd_stream_has(const struct tnd_unfolding *unfolding, int i);
 
-/** Ahead of the work of such a node: names the slot that it reads; uploads its weights unless they
- *  are under way. Errors: MEMORY, OVERFLOW. */
+/** Before the work of such a node: sets the slot that it reads; uploads its weights unless an
+ *  upload was already submitted. Errors: MEMORY, OVERFLOW. */
 enum tandem_status tnd_stream_begin(struct tnd_unfolding *unfolding, struct tnd_step *step);
-/** Behind that work: the weights of the next such node on the device are uploaded ahead.
- *  Errors: MEMORY, OVERFLOW. */
+/** After that work: uploads the weights of the next such node on the device. Errors: MEMORY,
+ *  OVERFLOW. */
 enum tandem_status tnd_stream_ahead(struct tnd_unfolding *unfolding, int i, int slot);
 
-/** Takes memory for the slots that the steps of the run use on a device, more than last time if
- *  need be. Errors: those of the backend. */
+/** Allocates the slots that the steps of the run use on a device, again if they must be larger.
+ *  Errors: those of the backend. */
 enum tandem_status tnd_stream_map(struct tnd_run *run, int slot, struct tandem_error *error);
 void tnd_stream_unmap(struct tnd_run *run);
-/** Where a step that streams reads or brings the weights. */
+/** Slot that a step reads the weights from or uploads them to. */
 struct tandem_place tnd_stream_place(const struct tnd_run *run, const struct tnd_step *step);
 
 #endif

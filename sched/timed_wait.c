@@ -18,7 +18,7 @@ uint64_t tnd_timed_wait_renew(uint64_t now_ns, uint64_t expected_ns, uint64_t wa
     if (expected_ns == 0 || overdue_ns > TND_TIMED_WAIT_LONGEST_NS) {
         return 0;
     }
-    /* Twice the cost of waking at least, else the sleep would have no length. */
+    /* At least twice the cost of waking, else the sleep would have no length. */
     return now_ns + (overdue_ns > 2 * wake_ns ? overdue_ns : 2 * wake_ns);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From rows of CPUs to what the rest of the library asks: counts, placing order, a line of text. */
+ * From rows of CPUs to what the rest of the library needs: counts, placing order, a line of
+ * text. */
 #include "sched/topology.h"
 
 #include <limits.h>
@@ -47,7 +48,7 @@ static bool same_core(const struct tnd_cpu_row *a, const struct tnd_cpu_row *b)
     return a->package == b->package && a->core == b->core;
 }
 
-/* Different values of a member among the rows that are allowed. */
+/* Number of different values of a member among the allowed rows. */
 static int count_values(const struct tnd_cpu_rows *rows,
                         int (*value)(const struct tnd_cpu_row *row))
 {
@@ -72,9 +73,9 @@ static int rank_of(const struct tnd_cpu_row *row)
     return row->rank;
 }
 
-/* Hash of the whole machine, whatever this process may use of it: moving a process to other CPUs
- * does not make it another machine. Rows are sorted by core; the system's numbers of CPUs do not
- * count, only what is shared. */
+/* Hash of the whole machine, not only of the allowed CPUs: moving a process to other CPUs does not
+ * make it another machine. Rows are sorted by core; only which CPUs share what is hashed, not the
+ * system's numbers. */
 static uint64_t hash_rows(const struct tnd_cpu_rows *rows)
 {
     uint64_t hash = 0;
@@ -89,7 +90,7 @@ static uint64_t hash_rows(const struct tnd_cpu_rows *rows)
     return tnd_hash_bytes(caches, sizeof(caches), hash);
 }
 
-/* Speeds become ranks, 0 the slowest of the machine, so that both readers mean the same. */
+/* Replaces speeds by ranks, 0 for the slowest, so that both readers give the same values. */
 static void rank_speeds(struct tnd_cpu_rows *rows)
 {
     int rank = 0;
@@ -110,7 +111,7 @@ static void rank_speeds(struct tnd_cpu_rows *rows)
     }
 }
 
-/* SMT places count allowed CPUs only: the first one that we may use comes first. */
+/* Counts cores and numbers the SMT places, only over allowed CPUs: the first allowed one gets 0. */
 static void count_cores(struct tnd_cpu_rows *rows, struct tnd_topology *out)
 {
     int smt = 0;
@@ -132,7 +133,7 @@ static void count_cores(struct tnd_cpu_rows *rows, struct tnd_topology *out)
     }
 }
 
-/* Numbers of the nodes of allowed CPUs, in order; none when there are too many. */
+/* Lists the node numbers of allowed CPUs, in order; none when there are too many. */
 static int list_nodes(const struct tnd_cpu_rows *rows, int *out_ids)
 {
     int n = 0;
@@ -231,7 +232,7 @@ void tnd_topology_fill(struct tnd_cpu_rows *rows, double quota_cpus, struct tnd_
     out->recommended_threads = out->n_cores;
     if (quota_cpus > 0 && quota_cpus < out->recommended_threads) {
         out->recommended_threads =
-            (int)quota_cpus; /* rounded down: the last one would be throttled */
+            (int)quota_cpus; /* rounded down: an extra thread would be throttled */
     }
     if (out->recommended_threads < 1) {
         out->recommended_threads = 1;
@@ -256,7 +257,7 @@ void tnd_topology_pretend(struct tnd_topology *topology, int n_nodes)
 
 /* ---- this machine ---- */
 
-/* Takes away CPUs outside this thread's mask, and makes rows when nothing else is known. */
+/* Removes CPUs outside this thread's mask; makes rows from the mask when nothing else is known. */
 static void apply_own_mask(struct tnd_cpu_rows *rows)
 {
     cpu_set_t mask;
@@ -292,11 +293,11 @@ static void assume_one_cpu(struct tnd_cpu_rows *rows)
 
 enum tandem_status tnd_topology_read(struct tnd_topology *out_topology, struct tandem_error *error)
 {
-    struct tnd_cpu_rows *rows = tnd_calloc(1, sizeof(*rows)); /* large for a stack */
+    struct tnd_cpu_rows *rows = tnd_calloc(1, sizeof(*rows)); /* too large for the stack */
     if (rows == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "topology", 0, 0, "topology: out of memory");
     }
-    /* Without /sys (a bare chroot) hwloc finds nothing, and says so on stderr by itself. */
+    /* Without /sys (a bare chroot) hwloc finds nothing and prints to stderr. */
     bool from_hwloc = access("/sys/devices/system/cpu", F_OK) == 0 &&
                       tnd_topology_rows_from_hwloc(NULL, NULL, rows);
     if (!from_hwloc && !tnd_topology_rows_from_sysfs("/sys", rows)) {

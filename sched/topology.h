@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What this machine's processors look like to this process: cores, SMT, core kinds, caches,
- * NUMA, allowed CPUs and the cgroup's CPU quota. Read through hwloc where it is built in, else
- * from the system. */
+ * The processors of this machine as seen by this process: cores, SMT, core kinds, caches, NUMA,
+ * allowed CPUs and the cgroup's CPU quota. Read with hwloc if built in, else from sysfs. */
 #ifndef TND_TOPOLOGY_H
 #define TND_TOPOLOGY_H
 
@@ -19,8 +18,8 @@ struct tnd_topology {
     int n_numa_nodes;
     int n_core_kinds;          /* 1 unless hybrid */
     int threads_per_core;      /* largest SMT width */
-    double quota_cpus;         /* CPUs that the cgroup grants (may be fractional); 0: no quota */
-    int recommended_threads;   /* one a core, not above the quota; >= 1 */
+    double quota_cpus;         /* CPUs that the cgroup allows (may be fractional); 0: no quota */
+    int recommended_threads;   /* one for each core, within the quota; >= 1 */
     size_t l1d_bytes;          /* of one core; 0 unknown */
     size_t l2_bytes;           /* of one core */
     size_t l3_bytes;           /* of the largest L3 */
@@ -28,22 +27,21 @@ struct tnd_topology {
     int cpu_ids[TND_MAX_CPUS]; /* OS numbers of the allowed CPUs, best order for placing threads: */
     uint8_t
         kind[TND_MAX_CPUS]; /* first one CPU of every core, fastest kind first; core kind of each */
-    /* NUMA node of each of them: 0 .. n_numa_nodes - 1, in the order of the system's numbers. More
-     * than TND_MAX_NODES nodes count as one. */
+    /* NUMA node of each: 0 .. n_numa_nodes - 1, in the order of the system's numbers. Machines with
+     * more than TND_MAX_NODES nodes count as one node. */
     uint8_t node[TND_MAX_CPUS];
     int node_ids[TND_MAX_NODES]; /* the system's number of each node */
     bool from_hwloc;
     char text[128]; /* "2 cores, 2 threads, 1 NUMA node, L2 1 MiB, L3 32 MiB" */
 };
 
-/** Cores of the fastest kind, where there are several kinds; else 0. */
+/** Number of cores of the fastest kind, if there are several kinds; else 0. */
 int tnd_topology_fast_cores(const struct tnd_topology *topology);
 
-/** Reads this machine. Never fails for want of information: what is unknown is 0 or 1. Errors:
- *  MEMORY. */
+/** Reads this machine. What cannot be found out is 0 or 1, never an error. Errors: MEMORY. */
 enum tandem_status tnd_topology_read(struct tnd_topology *out_topology, struct tandem_error *error);
-/** Shares the cores out to `n_nodes` NUMA nodes that the machine does not have, neighbours
- *  together, at most one node a core; their memory is that of the first real node. For tests, and
- *  to try out what a machine of several nodes does. The hash stays. */
+/** Divides the cores among `n_nodes` simulated NUMA nodes, neighbours together, at least one core a
+ *  node; their memory is that of the first real node. For tests and experiments without a NUMA
+ *  machine. The hash does not change. */
 void tnd_topology_pretend(struct tnd_topology *topology, int n_nodes);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Rows of CPUs by hwloc (API 2): this machine, a recorded one, a made-up one. */
+ * Rows of CPUs with hwloc (API 2): this machine, a recorded one, a synthetic one. */
 #include "base/alloc.h"
 #include "sched/topology_internal.h"
 
@@ -19,8 +19,8 @@ bool tnd_topology_rows_from_hwloc(const char *xml_path, const char *synthetic,
 #include <hwloc.h>
 #include <string.h>
 
-/* hwloc 2.9 does not check each of its small allocations: where memory is about to end, it crashes.
- * So it is asked only where this much is to be had (it needs some 100 KiB, more for many CPUs). */
+/* hwloc 2.9 does not check each of its small allocations and crashes when memory runs out. So it is
+ * used only when this much can be allocated (it needs some 100 KiB, more for many CPUs). */
 enum { HWLOC_BYTES = 4 << 20 };
 
 static bool has_memory(void)
@@ -30,7 +30,8 @@ static bool has_memory(void)
     return memory != NULL;
 }
 
-/* A loaded topology, or NULL. Devices are not looked for: they cost time and may wake drivers. */
+/* A loaded topology, or NULL. I/O devices are not searched: that costs time and may wake
+ * drivers. */
 static hwloc_topology_t load(const char *xml_path, const char *synthetic)
 {
     hwloc_topology_t topology;
@@ -44,7 +45,7 @@ static hwloc_topology_t load(const char *xml_path, const char *synthetic)
     } else if (synthetic != NULL) {
         failed = hwloc_topology_set_synthetic(topology, synthetic);
     }
-    /* The whole machine: what is forbidden is marked below and still part of its shape. */
+    /* The whole machine: disallowed CPUs are marked below and still part of its shape. */
     if (failed != 0 ||
         hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
         hwloc_topology_load(topology) != 0) {
@@ -54,7 +55,7 @@ static hwloc_topology_t load(const char *xml_path, const char *synthetic)
     return topology;
 }
 
-/* Logical number of the object of a type above the CPU, or `otherwise`. */
+/* Logical number of the object of a type that contains the CPU, or `otherwise`. */
 static int above(hwloc_topology_t topology, hwloc_obj_type_t type, hwloc_obj_t pu, int otherwise)
 {
     hwloc_obj_t object = hwloc_get_ancestor_obj_by_type(topology, type, pu);
@@ -72,7 +73,7 @@ static int node_of(hwloc_topology_t topology, hwloc_obj_t pu)
     return 0;
 }
 
-/* Kinds are sorted by growing efficiency value, which is performance in hwloc's sense; -1:
+/* Kinds are sorted by increasing efficiency value, which means performance in hwloc; -1:
  * unknown. */
 static int speed_of(hwloc_topology_t topology, hwloc_obj_t pu)
 {
@@ -115,7 +116,7 @@ bool tnd_topology_rows_from_hwloc(const char *xml_path, const char *synthetic,
     while ((pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)) != NULL &&
            out->n < TND_MAX_CPUS) {
         if (pu->os_index >= TND_MAX_CPUS) {
-            continue; /* cannot be named in a CPU mask either */
+            continue; /* cannot be in a CPU mask either */
         }
         struct tnd_cpu_row *row = &out->row[out->n++];
         row->id = (int)pu->os_index;

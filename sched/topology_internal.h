@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What both readers of the topology fill in: one row a logical CPU. topology.c makes order and
- * sums of it. */
+ * What both readers of the topology fill in: one row for each logical CPU. topology.c computes
+ * order and sums from the rows. */
 #ifndef TND_TOPOLOGY_INTERNAL_H
 #define TND_TOPOLOGY_INTERNAL_H
 
@@ -24,10 +24,10 @@ struct tnd_cpu_rows {
     size_t l1d_bytes, l2_bytes, l3_bytes; /* 0 unknown */
 };
 
-/** Sums, order and text from the rows; `rows` is sorted on the way. quota_cpus 0: none. */
+/** Computes sums, order and text from the rows; sorts `rows`. quota_cpus 0: none. */
 void tnd_topology_fill(struct tnd_cpu_rows *rows, double quota_cpus, struct tnd_topology *out);
 
-/** Reads a sysfs ("/sys"); every CPU that is online is allowed. False when there is nothing to
+/** Reads a sysfs ("/sys"); every online CPU counts as allowed. False when there is nothing to
  *  read. */
 bool tnd_topology_rows_from_sysfs(const char *sysfs, struct tnd_cpu_rows *out);
 

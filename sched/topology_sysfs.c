@@ -34,7 +34,7 @@ static int read_number(const char *path, int otherwise)
     return end != text && number >= 0 && number <= INT32_MAX ? (int)number : otherwise;
 }
 
-/* Whether a list like "0-3,8,10-11" has the number. */
+/* Whether a list like "0-3,8,10-11" contains the number. */
 static bool list_has(const char *list, int number)
 {
     for (const char *at = list; *at != '\0';) {
@@ -98,7 +98,7 @@ static void read_caches(const char *cpu, struct tnd_cpu_rows *out)
     }
 }
 
-/* arm64 gives each CPU a capacity; Intel's hybrids list the performance cores. */
+/* arm64 has a capacity for each CPU; Intel's hybrid CPUs list the performance cores. */
 static int read_speed(const char *sysfs, const char *cpu, int id)
 {
     char path[MAX_PATH];
@@ -128,8 +128,8 @@ static void read_cpu(const char *sysfs, int id, struct tnd_cpu_row *row, struct 
     read_caches(cpu, out);
 }
 
-/* core_id counts within a die, and a package may have several: CPUs are of one core only when
- * the list of siblings says so. Each core is named after its first CPU. */
+/* core_id counts within a die, and a package may have several: CPUs share a core only when the list
+ * of siblings says so. The core gets the number of its first CPU. */
 static void name_cores(const char *sysfs, struct tnd_cpu_rows *out)
 {
     for (int i = 0; i < out->n; i++) {

@@ -40,7 +40,7 @@ enum tandem_status tnd_trace_new(const char *path, struct tnd_trace **out_trace,
     return TANDEM_OK;
 }
 
-/* Names come from programs and files; what JSON or a viewer could stumble over becomes '_'. */
+/* Names come from programs and files; characters that could break JSON or a viewer become '_'. */
 static void add_name(struct tnd_text *text, const char *name)
 {
     for (; *name != '\0'; name++) {
@@ -49,11 +49,11 @@ static void add_name(struct tnd_text *text, const char *name)
     }
 }
 
-/* What was measured, and what was predicted: processes of the viewer. */
+/* Processes of the viewer: measured and predicted times. */
 enum { MEASURED = 1, PREDICTED = 2 };
 
 struct event {
-    const char *what; /* in front of the operation */
+    const char *what; /* prefix of the operation's name */
     const struct tandem_tensor *node;
     int part; /* -1: none */
     int stage;
@@ -63,7 +63,7 @@ struct event {
     double begin_us, took_us;
 };
 
-/* An event up to its arguments. */
+/* Starts an event; the caller adds its arguments. */
 static void add_event(struct tnd_text *text, const struct tnd_registry *registry,
                       const struct event *event)
 {
@@ -86,7 +86,7 @@ static void add_event(struct tnd_text *text, const struct tnd_registry *registry
     tnd_text_add_double(text, event->took_us);
 }
 
-/* On a machine of several NUMA nodes: where the rows of each node begin, and the end. */
+/* With several NUMA nodes: adds the rows at which the share of each node begins, and the end. */
 static void add_node_rows(struct tnd_text *text, struct tnd_pool *pool, int n_threads,
                           int64_t n_rows)
 {
@@ -138,7 +138,7 @@ static void add_step(struct tnd_trace *trace, const struct tandem_graph *graph,
     tnd_text_add(&trace->text, "}}");
 }
 
-/* From the start of the run. */
+/* Adds a predicted span; its times count from the start of the run. */
 static void add_span(struct tnd_trace *trace, const struct tandem_graph *graph,
                      const struct tnd_registry *registry, const struct tandem_plan_span *span,
                      uint64_t begin_ns)
@@ -159,7 +159,7 @@ static void add_span(struct tnd_trace *trace, const struct tandem_graph *graph,
     tnd_text_add(&trace->text, "}");
 }
 
-/* Names of the two processes, before the first predicted span. */
+/* Adds the names of the two processes, before the first predicted span. */
 static void add_names(struct tnd_trace *trace)
 {
     static const char *const names[] = {"measured", "predicted"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Unfolds items into steps and groups. One walk over the items; devices in flight are kept in a
- * short list and compared with each later item by the memory that both touch. Runs for every
- * token: no allocation when the memory of last time is large enough. */
+ * Unfolds items into steps and groups. One walk over the items; device work in flight is kept in a
+ * short list and compared with each later item by the memory that both access. Runs for every
+ * token: no allocation when the memory of the last call is large enough. */
 #include "sched/unfold.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "sched/fuse.h"
 #include "sched/stream.h"
 
-/* Most plans have no device in flight: asked for every stage of every node. */
+/* Called for every stage of every node; most plans have no device in flight. */
 static inline void wait_for_devices(struct tnd_unfolding *unfolding, const struct tnd_item *item)
 {
     if (unfolding->n_flights > 0) {
@@ -21,7 +21,7 @@ static inline void wait_for_devices(struct tnd_unfolding *unfolding, const struc
     }
 }
 
-/* For item `last` and those that are fused into it. */
+/* wait_for_devices for item `last` and those fused into it. */
 static void wait_for_all(struct tnd_unfolding *unfolding, int last)
 {
     for (int i = last; i >= 0; i = unfolding->items[i].from) {
@@ -29,7 +29,7 @@ static void wait_for_all(struct tnd_unfolding *unfolding, int last)
     }
 }
 
-/* Before stage s of item i: what it needs is moved to where it runs. For COMPUTE that is part of
+/* Before stage s of item i: transfers its operands to where it runs. Those of COMPUTE are part of
  * INIT. */
 static enum tandem_status move_operands(struct tnd_unfolding *unfolding, int i, int s,
                                         size_t workspace_offset, size_t workspace_bytes)
@@ -46,7 +46,7 @@ static enum tandem_status move_operands(struct tnd_unfolding *unfolding, int i, 
     return TANDEM_OK;
 }
 
-/* As move_operands, for a step, which may stand for fused nodes. */
+/* move_operands for a step, which may contain fused nodes. */
 static enum tandem_status move_for_step(struct tnd_unfolding *unfolding,
                                         const struct tnd_step *step)
 {
@@ -61,8 +61,8 @@ static enum tandem_status move_for_step(struct tnd_unfolding *unfolding,
     return TANDEM_OK;
 }
 
-/* Workers of a stage that runs on workers; of fused nodes, the most that one of them wants. One
- * token is quantised by one worker: tokens are what is handed out. */
+/* Workers of a stage that runs on workers; for fused nodes the maximum over them. Quantising is
+ * divided by tokens, so a single token is quantised by one worker. */
 static int workers_of(const struct tnd_unfolding *unfolding, int last, int s)
 {
     int n_workers = 1;
@@ -119,10 +119,10 @@ static enum tandem_status unfold_stage(struct tnd_unfolding *unfolding, int i, i
     return is_streamed ? tnd_stream_ahead(unfolding, i, step.backend) : TANDEM_OK;
 }
 
-/* What is read in another memory is fetched at once if it is on a device: a device works in the
- * order of submission, so a download that is asked for later would wait for all the work that was
- * given meanwhile. Nobody waits for it before a reader elsewhere is handed out. Plans with a
- * schedule only: their clock does the same. */
+/* Downloads a result on a device at once if items in another memory read it: a device works in the
+ * order of submission, so a later download would wait for all work submitted meanwhile. It is
+ * waited for only when a reader elsewhere begins. Only for plans with a schedule: its predicted
+ * times assume the same. */
 static enum tandem_status fetch_early(struct tnd_unfolding *unfolding, int i)
 {
     struct tnd_move move;
@@ -145,7 +145,7 @@ static enum tandem_status unfold_item(struct tnd_unfolding *unfolding, int i)
     size_t workspace_offset = 0;
     TND_TRY(tnd_unfold_check_node(unfolding, i, &workspace_bytes));
     if (item->into >= 0) {
-        return TANDEM_OK; /* it runs with the last of its fused nodes */
+        return TANDEM_OK; /* runs with the last of its fused nodes */
     }
     wait_for_all(unfolding, i);
     TND_TRY(tnd_unfold_place_workspace(unfolding, workspace_bytes, &workspace_offset));
@@ -168,11 +168,11 @@ static enum tandem_status unfold_item(struct tnd_unfolding *unfolding, int i)
 /* One of several concurrent nodes. */
 struct member {
     int item;
-    bool has_init; /* else that of an earlier member serves it, in the same workspace */
+    bool has_init; /* else INIT of an earlier member fills the workspace that this one shares */
     size_t workspace_offset, workspace_bytes;
 };
 
-/* The member whose INIT does what that of `member` would; NULL: none. */
+/* The member whose INIT would give the same result as that of `member`; NULL: none. */
 static const struct member *find_init(const struct tnd_unfolding *unfolding,
                                       const struct member *members, int n,
                                       const struct member *member)
@@ -194,7 +194,7 @@ static bool has_stage(const struct tnd_unfolding *unfolding, const struct member
            (s != TANDEM_STAGE_INIT || member->has_init);
 }
 
-/* The concurrent nodes, as long as their workspace does not grow too much. */
+/* Collects the concurrent nodes, as long as their workspace stays below the limit. */
 static enum tandem_status gather(struct tnd_unfolding *unfolding, int first, int end,
                                  struct member *members, int *out_count)
 {
@@ -230,8 +230,8 @@ static enum tandem_status gather(struct tnd_unfolding *unfolding, int first, int
     return TANDEM_OK;
 }
 
-/* What the members need comes to the host before the first group of theirs begins; they do not
- * need one another. */
+/* Transfers the operands of all members to the host before the first group of theirs begins;
+ * members do not depend on one another. */
 static enum tandem_status move_for_members(struct tnd_unfolding *unfolding,
                                            const struct member *members, int n)
 {
@@ -251,8 +251,8 @@ static enum tandem_status move_for_members(struct tnd_unfolding *unfolding,
     return TANDEM_OK;
 }
 
-/* One stage of all members: those for one worker first, which worker 0 does while the others begin
- * with the other steps. */
+/* One stage of all members: those for one worker come first, so that worker 0 does them while the
+ * others begin with the other steps. */
 static enum tandem_status unfold_members(struct tnd_unfolding *unfolding,
                                          const struct member *members, int n, int s)
 {
@@ -279,7 +279,7 @@ static enum tandem_status unfold_members(struct tnd_unfolding *unfolding,
     return TANDEM_OK;
 }
 
-/* Items from `first` on; *out_end is the first one that is not among them. */
+/* Unfolds concurrent items from `first` on; *out_end is the first item after them. */
 static enum tandem_status unfold_concurrent(struct tnd_unfolding *unfolding, int first,
                                             int *out_end)
 {
@@ -310,7 +310,7 @@ static enum tandem_status unfold_concurrent(struct tnd_unfolding *unfolding, int
     return TANDEM_OK;
 }
 
-/* At the end: what the program will look at comes to the host. */
+/* At the end: downloads everything that the program may read. */
 static enum tandem_status fetch_outputs(struct tnd_unfolding *unfolding)
 {
     struct tnd_move move;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Checks of a plan against the backends: each stage of a node asks whether its task is taken, and
- * for the workspace and scratch that it needs. Runs for every node of every token. */
+ * Checks of a plan against the backends: for each stage of a node, whether the backend accepts its
+ * task, and which workspace and scratch it needs. Runs for every node of every token. */
 #include <stdio.h>
 
 #include "base/checked.h"
@@ -47,8 +47,7 @@ enum tandem_status tnd_unfold_check_node(struct tnd_unfolding *unfolding, int i,
         *out_workspace = 0;
         return TANDEM_OK;
     }
-    struct tandem_error
-        why; /* not initialised as a whole: this runs for every node of every token */
+    struct tandem_error why; /* only partly initialised: this runs for every node of every token */
     why.text[0] = '\0';
     if (choice->n_threads < 1) {
         return refuse(unfolding, i, TANDEM_STAGE_COMPUTE, TANDEM_E_ARGUMENT,
@@ -71,7 +70,7 @@ enum tandem_status tnd_unfold_check_node(struct tnd_unfolding *unfolding, int i,
                                           : "the task does not exist");
         }
         if (s == TANDEM_STAGE_FINALIZE && tnd_unfold_fetches(unfolding, i, config->backend)) {
-            continue; /* a download, of which the backend need not be asked */
+            continue; /* a download, which needs no check by the backend */
         }
         enum tandem_task task = (enum tandem_task)config->task;
         enum tandem_status status =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Groups of steps: which step opens a group, which one joins it; transfers between works; devices
- * in flight and the workspace that they still use. Knows nothing of stages of nodes. */
+ * Groups of steps: which step opens a group, which one joins it; transfers before and after work;
+ * device work in flight and the workspace that it still uses. Knows nothing of stages of nodes. */
 #include "sched/unfold.h"
 
 #include "backends/task.h"
@@ -10,7 +10,7 @@
 #include "base/tnd_status.h"
 #include "sched/conflict.h"
 
-enum { FIRST_STEPS = 64 }; /* that memory is taken for */
+enum { FIRST_STEPS = 64 }; /* first capacity */
 
 /* ---- devices in flight ---- */
 
@@ -19,8 +19,8 @@ static int last_group(const struct tnd_steps *out)
     return out->n_groups - 1;
 }
 
-/* Whether the item touches the result that an early download brings, and not only on the device
- * that has it. */
+/* Whether the item accesses, from another memory, a result that an early download brings to the
+ * host. */
 static bool reads_elsewhere(const struct tnd_item *item, const struct tnd_unfolding_flight *flight)
 {
     const struct tandem_tensor *tensor = item->tensor;
@@ -70,7 +70,7 @@ enum tandem_status tnd_unfold_place_workspace(struct tnd_unfolding *unfolding, s
                 return tnd_error_set(unfolding->error, TANDEM_E_OVERFLOW, "plan", 0, 0,
                                      "plan: the workspace does not fit into the address space");
             }
-            i = -1; /* moved: look at all of them again; offset only grows, so this ends */
+            i = -1; /* moved: check all of them again; the offset only grows, so this ends */
         }
     }
     TND_ASSERT(end - bytes == offset);
@@ -81,7 +81,7 @@ enum tandem_status tnd_unfold_place_workspace(struct tnd_unfolding *unfolding, s
     return TANDEM_OK;
 }
 
-/* Room for more steps and groups. */
+/* Makes room for more steps and groups. */
 static enum tandem_status grow(struct tnd_steps *out, struct tandem_error *error)
 {
     const size_t before = (size_t)out->capacity;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What the two ways of attention on the CPU share (attention_rows.c: one query at a time;
- * attention_panels.c: many). A row is a query of one KV head: token * group + head of its group.
- * Keys are met in tiles that begin at key 0 whatever the split, so a query's bits do not depend on
- * the thread count. */
+ * What both implementations of attention on the CPU share (attention_rows.c: one query at a time;
+ * attention_panels.c: many). A row is a query of one KV head: token * group + head within its
+ * group. Keys are processed in tiles that begin at key 0 whatever the split, so results are bitwise
+ * independent of the thread count. */
 #ifndef TND_ATTENTION_PARTS_H
 #define TND_ATTENTION_PARTS_H
 
@@ -21,11 +21,11 @@ struct tnd_attention {
     const struct tandem_tensor *node;
     int64_t group; /* query heads of a KV head */
     void *scratch; /* of this worker */
-    char *parts;   /* shared: {chunks, rows, KV heads}; NULL: who begins a row finishes it */
+    char *parts;   /* shared: {chunks, rows, KV heads}; NULL: each row is computed by one worker */
 };
 
-/* The same rows of adjacent KV heads, all of one token, and chunks of what it sees that they
- * meet. */
+/* The same rows of adjacent KV heads, all of one token, and the chunks of visible keys to
+ * process. */
 struct tnd_attention_rows {
     int64_t kv_head, first;
     int64_t chunk, n_chunks;
@@ -35,12 +35,12 @@ struct tnd_attention_rows {
 
 /** Computes the rows' results, or leaves their parts of these chunks in attention->parts. */
 void tnd_attend_rows(const struct tnd_attention *attention, const struct tnd_attention_rows *rows);
-/** The result of a row of a KV head from its parts, with the bits of who computes all chunks. */
+/** Adds up a row's parts; bitwise equal to one worker computing all chunks. */
 void tnd_attend_join(const struct tnd_attention *attention, int64_t kv_head, int64_t row);
 size_t tnd_attend_rows_scratch(const struct tandem_tensor *node);
 /** Bytes of a row's part of a chunk. */
 size_t tnd_attend_part_bytes(const struct tandem_tensor *node);
-/** Chunks that a token meets at most. */
+/** Maximum number of chunks of a token. */
 int64_t tnd_attend_chunks(const struct tandem_tensor *node);
 
 /* Some panels of a KV head, a panel being kernels->attention.queries rows, from row 0 on. */
@@ -49,10 +49,10 @@ struct tnd_query_panels {
     int n; /* up to TND_QUERY_PANELS */
 };
 
-/** Whether queries of a panel are of different texts: it is for tnd_attend_rows then. */
+/** Whether queries of a panel belong to different texts, so that tnd_attend_rows must compute
+ * it. */
 bool tnd_attention_is_far_apart(const struct tnd_attention *attention, int64_t panel);
-/** Computes some panels, but for those that are far apart. What those after them will read is
- *  brought nearer meanwhile. */
+/** Computes panels, except those that are far apart; prefetches operands of `next` meanwhile. */
 void tnd_attend_panels(const struct tnd_attention *attention, const struct tnd_query_panels *panels,
                        const struct tnd_query_panels *next);
 size_t tnd_attend_panels_scratch(const struct tandem_tensor *node);
@@ -61,9 +61,10 @@ size_t tnd_attend_panels_scratch(const struct tandem_tensor *node);
 void tnd_attention_convert(const struct tnd_cpu_kernels *kernels, const struct tandem_tensor *a,
                            int64_t t, int64_t kv_head, float *y);
 
-/** Places in their texts of keys (T) and queries (M), NULL where the mask is no such. */
+/** Positions of keys (T) and queries (M) in their texts; NULL if the mask is not given by
+ * positions. */
 const int32_t *tnd_attention_orders(const struct tandem_tensor *node);
-/** The first place that a query at `last` sees. */
+/** The first position visible to a query at position `last`. */
 int32_t tnd_attention_first(const struct tandem_tensor *node, int32_t last);
 /** Row of token m in the mask that is added to the scores; NULL when there is none. */
 const float *tnd_attention_mask(const struct tandem_tensor *node, int64_t m);
@@ -80,7 +81,7 @@ static inline const float *tnd_attention_query(const struct tnd_attention *a, in
     return (const float *)(void *)tnd_row_at(a->node->src[0], row / a->group, head, 0);
 }
 
-/* The score of a row's head that has no value. */
+/* The sink: an additional score of a row's head that has no value. */
 static inline float tnd_attention_sink(const struct tnd_attention *a, int64_t kv_head, int64_t row)
 {
     const float *sinks = tnd_attention_sinks_of(a->node)->data;

@@ -7,8 +7,8 @@
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
-/* From this many queries of a KV head on, of more than one token, a panel pays. Decided by the
- * node, not by the worker's share, so that bits do not change with it. */
+/* From this many queries of a KV head on (of more than one token), a panel is faster. Decided by
+ * the node, not by the worker's share, so that results do not depend on the threads. */
 enum { PANEL_ROWS = 16 };
 
 /* ---- operands ---- */
@@ -48,8 +48,8 @@ size_t tnd_cpu_attention_scratch(const struct tandem_tensor *node)
     return rows > panels ? rows : panels;
 }
 
-/* How the work of few queries is cut into shares: tokens, chunks of what they see, KV heads, rows
- * of a token. */
+/* How the work of few queries is divided into shares: tokens, chunks of visible keys, KV heads,
+ * rows of a token. */
 struct few {
     int64_t group, kv_heads;
     int64_t row_step, row_parts, head_step, head_parts, chunks;
@@ -198,7 +198,7 @@ static void run_panels(const struct tnd_attention *attention, int64_t rows, int6
     const int64_t shares = (panels + step - 1) / step * kv_heads;
     while (worker->next(worker, shares + apart.n, 1, &begin, &end)) {
         for (int64_t i = begin; i < end && i < shares; i++) {
-            /* a guess: the others take one each meanwhile */
+            /* prefetch guess: each of the other workers takes one share meanwhile */
             const int64_t guess = i + worker->count < shares ? i + worker->count : i;
             const struct tnd_query_panels now = share_of(i, panels, step);
             const struct tnd_query_panels next = share_of(guess, panels, step);
@@ -214,7 +214,7 @@ static bool is_few(const struct tandem_tensor *node)
 {
     const int64_t kv_heads = node->src[1]->ne[2];
     const int64_t rows = kv_heads > 0 ? node->ne[2] * (node->ne[1] / kv_heads) : 0;
-    /* without a key all scores are 0 */
+    /* without keys all scores are 0 */
     return rows < PANEL_ROWS || node->ne[2] == 1 || node->src[1]->ne[0] == 0;
 }
 
