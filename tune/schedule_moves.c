@@ -281,8 +281,9 @@ static bool try_move(struct tnd_improving *m)
     return is_faster;
 }
 
-/* From the best placement with some nodes in a row elsewhere, or with all of them, in the order of
- * the graph then: each on a side drawn for it, or all on one. */
+/* Starts from the best placement with a run of adjacent nodes placed anew, or with all nodes in the
+ * graph's order: each on a side drawn for it, or all on one. Their order is drawn too, since a side
+ * may pay only where other work comes before or after it. */
 static void begin_anew(struct tnd_improving *m)
 {
     int n_nodes = m->bounds->problem->n_nodes;
@@ -297,6 +298,9 @@ static void begin_anew(struct tnd_improving *m)
     for (int i = first; i < n_nodes && i < first + n; i++) {
         int option = one == NONE ? draw_option(m, m->order[i]) : one;
         (void)put(m, &m->order[i], 1, option, 0);
+    }
+    for (int i = first; i < n_nodes && i < first + n; i++) {
+        move(m, i, draw_place(m, i));
     }
     mark_from(m, 0);
     m->n_steps += n_nodes;
