@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Rows of a tensor, converted through F32 and reordered. The order of rotated rows is that of the
- * GGUF convention (docs/gguf.md of ggml-org/ggml, "llama.tensor_data_layout"): of a head with d
- * rows, row 2 j + p comes from row p d / 2 + j. */
+ * Rows of a tensor, converted via F32 and reordered. The order of rotated rows is that of the GGUF
+ * convention (docs/gguf.md of ggml-org/ggml, "llama.tensor_data_layout"): in a head of d rows, row
+ * 2 j + p is taken from row p d / 2 + j. */
 #include "formats/gguf_rows.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ enum tandem_status tnd_gguf_rows_plan(const struct tandem_source_tensor *tensor,
     for (int i = 1; i < TANDEM_MAX_DIMS; i++) {
         rows.n_rows *= tensor->ne[i];
     }
-    if (heads != 0 && !is_matrix) { /* a bias: its values are the rows */
+    if (heads != 0 && !is_matrix) { /* a bias has one value per row of the matrix */
         rows.n_rows = rows.row_values;
         rows.row_values = 1;
     }
@@ -34,7 +34,7 @@ enum tandem_status tnd_gguf_rows_plan(const struct tandem_source_tensor *tensor,
         return tnd_error_set(error, TANDEM_E_ARGUMENT, tensor->name, 0, 1,
                              "%.80s: has no values, and GGUF has no empty tensors", tensor->name);
     }
-    TND_ASSERT(heads == 0 || rows.n_rows % (2 * heads) == 0); /* tandem_source_hparams */
+    TND_ASSERT(heads == 0 || rows.n_rows % (2 * heads) == 0); /* checked by tandem_source_hparams */
     if (converts && tnd_source_converts(tensor) &&
         rows.row_values % tandem_type_block_values(type) == 0) {
         rows.type = type;
@@ -62,13 +62,13 @@ static int64_t row_before(const struct tnd_gguf_rows *rows, int64_t row)
     return row - within + within % 2 * (d / 2) + within / 2;
 }
 
-/* One thread's share. */
+/* The rows of one thread. */
 struct share {
     const struct tnd_gguf_rows *rows;
     int64_t first;
     int64_t count;
     unsigned char *to;
-    float *values; /* one row in F32; NULL when nothing is converted */
+    float *values; /* a row in F32; NULL: no conversion */
     enum tandem_status status;
     pthread_t thread;
     bool is_started;
@@ -108,8 +108,8 @@ static void *make_share(void *given)
     return NULL;
 }
 
-/* Starts all shares but the first, does that, and waits for the others. A share whose thread cannot
- * be started is done here too. */
+/* Starts a thread for each share but the first, does the first here, and waits for the others. A
+ * share whose thread cannot be started is done here, too. */
 static void make_shares(struct share *shares, int n)
 {
     for (int i = 1; i < n; i++) {

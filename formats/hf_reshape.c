@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Tensors of Hugging Face's models as the GGUF convention has them, where a copy is needed: what a
- * family's row says (hf_families.c). Orders of rows: convert_hf_to_gguf.py of ggml-org/llama.cpp
- * and the modelling files of huggingface/transformers. */
+ * Converts tensors of Hugging Face's models to the layout of the GGUF convention, where that needs
+ * a copy, as a family's row says (hf_families.c). Orders of rows: convert_hf_to_gguf.py of
+ * ggml-org/llama.cpp and the modelling files of huggingface/transformers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "formats/safetensors.h"
 #include "ggml-like/tnd_type.h"
 
-/* A source and what its model is. */
+/* The source and its model's sizes. */
 struct shaper {
     tandem_source *source;
     const struct tnd_hf_family *family;
@@ -20,7 +20,8 @@ struct shaper {
     int64_t heads, kv_heads, head_size;
 };
 
-/* "blk.N." is skipped; the rest up to its last dot is `out`. False: another name. */
+/* Copies the part of a tensor name between "blk.N.", if any, and the last dot to `out`. False: no
+ * dot, or too long. */
 static bool part_of(const char *name, char *out, size_t capacity, const char **out_last)
 {
     const char *rest = strncmp(name, "blk.", 4) == 0 ? strchr(name + 4, '.') : name - 1;
@@ -58,7 +59,7 @@ static enum tandem_status misfit(const struct tandem_source_tensor *t, const cha
 
 /* ---- one tensor ---- */
 
-/* F32 values, and 1 added to each where `one` is 1. */
+/* Replaces the data by F32 values, with 1 added to each if `one` is 1. */
 static enum tandem_status to_floats(const struct shaper *s, struct tandem_source_tensor *t,
                                     float one, struct tandem_error *error)
 {
@@ -66,7 +67,7 @@ static enum tandem_status to_floats(const struct shaper *s, struct tandem_source
     int64_t n = 1;
     size_t bytes = 0;
     for (int i = 0; i < TANDEM_MAX_DIMS; i++) {
-        n *= t->ne[i]; /* of a tensor that is in memory: no overflow */
+        n *= t->ne[i]; /* no overflow: the tensor is in memory */
     }
     if (!tnd_mul_size((size_t)n, sizeof(float), &bytes) || tandem_type_is_quantized(t->type) ||
         t->type == TANDEM_TYPE_I32) {
@@ -84,7 +85,8 @@ static enum tandem_status to_floats(const struct shaper *s, struct tandem_source
     return TANDEM_OK;
 }
 
-/* {K, N} of each matrix becomes {N, K}: of rows `first`, `first` + `step`, ... of the result. */
+/* Transposes each matrix from {K, N} to {N, K} and keeps rows `first`, `first` + `step`, ... of the
+ * result. */
 static enum tandem_status transpose(const struct shaper *s, const struct tandem_source_tensor *t,
                                     int64_t first, int64_t step, struct tandem_source_tensor *out,
                                     struct tandem_error *error)
@@ -117,7 +119,7 @@ static enum tandem_status transpose(const struct shaper *s, const struct tandem_
     return TANDEM_OK;
 }
 
-/* Every `step`-th value of each row, from `first` on. */
+/* Keeps every `step`-th value of each row, starting with value `first`. */
 static enum tandem_status take_each(const struct shaper *s, const struct tandem_source_tensor *t,
                                     int64_t first, int64_t step, struct tandem_source_tensor *out,
                                     struct tandem_error *error)
@@ -138,7 +140,7 @@ static enum tandem_status take_each(const struct shaper *s, const struct tandem_
     return TANDEM_OK;
 }
 
-/* Rows of each KV head, its queries, key and value, become those of all queries, keys, values. */
+/* Reorders rows grouped by KV head (queries, key, value) to all queries, all keys, all values. */
 static enum tandem_status group(const struct shaper *s, struct tandem_source_tensor *t,
                                 struct tandem_error *error)
 {
@@ -173,7 +175,7 @@ static bool is_norm(const char *part)
     return strstr(part, "norm") != NULL;
 }
 
-/* Rows from `first` on. */
+/* Drops the rows before `first`. */
 static enum tandem_status drop_rows(struct tandem_source_tensor *t, int64_t first,
                                     struct tandem_error *error)
 {
@@ -208,7 +210,7 @@ static enum tandem_status shape_one(const struct shaper *s, struct tandem_source
     return s->family->groups_qkv && strcmp(part, "attn_qkv") == 0 ? group(s, t, error) : TANDEM_OK;
 }
 
-/* A tensor that takes the place of tensor `i`, by another part of its name. */
+/* Replaces tensor `i` by one with another part of the name; `is_more`: adds it instead. */
 static enum tandem_status put(const struct shaper *s, size_t i, const char *part, const char *last,
                               const struct tandem_source_tensor *tensor, bool is_more,
                               struct tandem_error *error)
@@ -232,7 +234,8 @@ static enum tandem_status put(const struct shaper *s, size_t i, const char *part
     return TANDEM_OK;
 }
 
-/* Gate and up of experts that alternate; the other matrix of an expert is only transposed. */
+/* Splits alternating gate and up columns of experts; the other matrix of an expert is only
+ * transposed. */
 static enum tandem_status part_experts(const struct shaper *s, size_t i, const char *part,
                                        const char *last, struct tandem_error *error)
 {
@@ -258,7 +261,7 @@ static enum tandem_status part_experts(const struct shaper *s, size_t i, const c
     return put(s, i, "ffn_gate_exps", last, &gate, false, error);
 }
 
-/* Rows of one matrix as three. */
+/* Splits attn_qkv by rows into attn_q, attn_k and attn_v. */
 static enum tandem_status split_qkv(const struct shaper *s, size_t i, const char *last,
                                     struct tandem_error *error)
 {
@@ -279,8 +282,8 @@ static enum tandem_status split_qkv(const struct shaper *s, size_t i, const char
     return TANDEM_OK;
 }
 
-/* Rows of each head, those of its key and those of its value, as two tensors of matrices; the first
- * ones are transposed: they go to queries. */
+/* Splits each head's rows into those of its key and of its value, as two tensors of matrices. The
+ * keys' matrices are transposed, as they are multiplied with queries. */
 static enum tandem_status split_latent(const struct shaper *s, size_t i, const char *last,
                                        struct tandem_error *error)
 {
@@ -320,7 +323,7 @@ static enum tandem_status split_latent(const struct shaper *s, size_t i, const c
 
 static enum tandem_status shape(struct shaper *s, struct tandem_error *error)
 {
-    const size_t n = s->source->n_tensors; /* what is added needs nothing more */
+    const size_t n = s->source->n_tensors; /* tensors added in the loop are final */
     const struct tnd_llama_architecture *a = tnd_llama_architecture_of(s->family->architecture);
     const bool splits = s->family->groups_qkv && (a->has & TND_HAS(FUSED_QKV)) == 0;
     for (size_t i = 0; i < n; i++) {
@@ -349,8 +352,8 @@ static enum tandem_status shape(struct shaper *s, struct tandem_error *error)
     return TANDEM_OK;
 }
 
-/* Heads of an encoder that no vector needs: what its family names, and the classifier unless it
- * gives scores. */
+/* Whether a tensor belongs to an output head of an encoder that embeddings do not need: the
+ * family's `drops`, and the classifier unless the model gives scores. */
 static bool is_dropped(const struct tnd_hf_family *family, bool is_ranked, const char *name)
 {
     for (const char *at = family->drops; at != NULL && *at != '\0';) {
@@ -379,8 +382,8 @@ static void drop_heads(const struct shaper *s)
     source->n_tensors = n;
 }
 
-/* Layers behind the last one that predict ahead: transformers passes over them, and many files lack
- * them whatever config.json says. The convention's block_count counts them. */
+/* Counts prediction layers (MTP) after the last layer: transformers ignores them, and many files
+ * lack them whatever config.json says. The convention's block_count includes them. */
 static enum tandem_status count_nextn(tandem_source *source, const struct tnd_hf_family *family,
                                       struct tandem_error *error)
 {
@@ -411,7 +414,7 @@ enum tandem_status tnd_hf_finish(tandem_source *source, struct tandem_error *err
     }
     drop_heads(&s);
     for (size_t i = 0; i < source->n_tensors; i++) {
-        s.file_bytes += 2 * source->tensors[i].bytes; /* of memory that is there: no overflow */
+        s.file_bytes += 2 * source->tensors[i].bytes; /* no overflow: the tensors are in memory */
     }
     s.file_bytes += source->block_bytes;
     s.heads = value_of(source, s.family->architecture, "attention.head_count");
@@ -426,6 +429,6 @@ enum tandem_status tnd_hf_finish(tandem_source *source, struct tandem_error *err
     tnd_free(source->by_name);
     source->by_name = NULL;
     source->n_by_name = 0;
-    TND_TRY(tnd_source_check_names(source, "config.json", error)); /* of other names */
+    TND_TRY(tnd_source_check_names(source, "config.json", error)); /* names have changed */
     return tnd_source_check(source, error);
 }

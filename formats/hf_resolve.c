@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a config.json says together: defaults of its family, members that follow from others, and
- * those that the family does not have. */
+ * Resolves a parsed config.json: defaults of its family, members that follow from others, and the
+ * refusal of members that the family does not have. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static bool is_windowed_by(const struct tnd_hf_family *family, int64_t period, i
     return (layer + (family->has_wide_first ? 0 : 1)) % period != 0;
 }
 
-/* Which layers have the window; none: the member is taken back. */
+/* Resolves which layers have the window. If none has, sliding_window is reset to "not stated". */
 static enum tandem_status resolve_windows(const struct tnd_config_reader *reader,
                                           struct tandem_error *error)
 {
@@ -60,7 +60,7 @@ static enum tandem_status resolve_windows(const struct tnd_config_reader *reader
                                : reader->family->window_period;
     const int64_t usual = reader->family->window_period > 0 ? reader->family->window_period : 1;
     int64_t n_windowed = 0;
-    bool is_usual = kind == TND_HF_TYPES; /* as the architecture has it */
+    bool is_usual = kind == TND_HF_TYPES; /* the architecture's default pattern */
     if (c->n_layer_types > 0 && c->n_layer_types != c->num_hidden_layers) {
         return tnd_hf_refuse(reader->json, TANDEM_E_FORMAT, "layer_types",
                              "has another number of layers than num_hidden_layers", error);
@@ -93,16 +93,16 @@ static enum tandem_status resolve_windows(const struct tnd_config_reader *reader
                              error);
     }
     const bool is_told = kind == TND_HF_TYPES ? !is_usual : n_windowed < c->num_hidden_layers;
-    c->n_layer_types = by_layer && n_windowed > 0 && is_told ? c->num_hidden_layers
-                                                             : 0; /* from here on: to be told */
+    c->n_layer_types =
+        by_layer && n_windowed > 0 && is_told ? c->num_hidden_layers : 0; /* now: 0 if usual */
     return c->n_layer_types <= TND_HF_MAX_LAYERS
                ? TANDEM_OK
                : tnd_hf_refuse(reader->json, TANDEM_E_LIMIT, "num_hidden_layers",
                                "is more than 4096", error);
 }
 
-/* Members that every family needs, and those that this one does not have: transformers passes over
- * them without a word. */
+/* Refuses missing members that every family needs, and members that this family lacks, which
+ * transformers ignores silently. */
 static enum tandem_status check_family(const struct tnd_config_reader *reader,
                                        struct tandem_error *error)
 {
@@ -179,7 +179,6 @@ static enum tandem_status check_family(const struct tnd_config_reader *reader,
     return TANDEM_OK;
 }
 
-/* Numbers of 0 or 1 that say which tensors there must be. */
 enum tandem_status tnd_hf_add_promises(tandem_source *source,
                                        const struct tnd_config_reader *reader,
                                        struct tandem_error *error)
@@ -204,14 +203,14 @@ enum tandem_status tnd_hf_add_promises(tandem_source *source,
     if (strcmp(family->architecture, "stablelm") == 0) {
         TND_TRY(tnd_source_set_integer(source, "tandem.has.feed_forward_norm",
                                        !c->use_parallel_residual, error));
-        /* (norms of heads have another name in their files, and qk_layernorm is refused) */
+        /* norms of heads have other names in these files, and qk_layernorm is refused */
         TND_TRY(tnd_source_set_integer(source, "tandem.has.head_norm", 0, error));
     }
     if (family->has_multi_query) {
         TND_TRY(tnd_source_set_integer(source, "tandem.has.second_norm", has_second, error));
     }
     return c->tie_word_embeddings || family->is_encoder
-               ? TANDEM_OK /* and may be there all the same */
+               ? TANDEM_OK /* the file may have one all the same */
                : tnd_source_set_integer(source, "tandem.has.output", 1, error);
 }
 
@@ -232,9 +231,9 @@ static void set_expert_defaults(const struct tnd_hf_family *family, struct tnd_h
     out->first_k_dense_replace = family->dense_layers > 0 ? family->dense_layers : TND_NOT_SAID;
 }
 
-/* The number of experts has two names, of which later versions of transformers write the first for
- * every family. Members that say nothing here, such as experts of a model without any (0: there are
- * none), are forgotten. */
+/* The number of experts has two names; later versions of transformers write num_local_experts for
+ * every family. Resets members without meaning for the model, such as the experts of a family
+ * without any (which has checked that they are 0). */
 static enum tandem_status resolve_experts(const struct tnd_config_reader *reader,
                                           struct tandem_error *error)
 {
@@ -296,7 +295,7 @@ void tnd_hf_set_defaults(const struct tnd_hf_family *family, struct tnd_hf_confi
     out->multi_query = out->parallel_attn = out->scale_attn_weights = true;
     out->is_partial = family->is_partial;
     out->rope_interleave = true;
-    out->ignores_groups = family->is_latent && !family->has_sigmoid; /* unless topk_method says */
+    out->ignores_groups = family->is_latent && !family->has_sigmoid; /* topk_method overrides */
     if (family->is_latent) {
         out->kv_lora_rank = 512;
         out->q_lora_rank = 1536;
@@ -314,7 +313,7 @@ void tnd_hf_set_defaults(const struct tnd_hf_family *family, struct tnd_hf_confi
 
 /* ---- what follows ---- */
 
-/* Members that others stand for where they are not said. */
+/* Derives members that are not stated from others. */
 static void derive(const struct tnd_hf_family *family, struct tnd_hf_config *c)
 {
     const bool is_multi = family->has_multi_query && c->multi_query && !c->new_decoder_architecture;
@@ -353,7 +352,8 @@ static void derive(const struct tnd_hf_family *family, struct tnd_hf_config *c)
     }
 }
 
-/* The convention's keys are of the latent vector and what rotates, for one KV head. */
+/* The convention describes latent attention as one KV head: the latent vector and the rotated
+ * values. */
 static enum tandem_status resolve_latent(const struct tnd_config_reader *reader,
                                          struct tandem_error *error)
 {
@@ -392,7 +392,7 @@ static enum tandem_status resolve_latent(const struct tnd_config_reader *reader,
     return TANDEM_OK;
 }
 
-/* RoBERTa's positions begin behind that of the padding token. */
+/* RoBERTa's positions start after the padding token's. */
 static enum tandem_status resolve_positions(const struct tnd_config_reader *reader,
                                             struct tandem_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Names, extents and values of a llama, from the list in llama_tensors.h; and whether a source has
- * them. */
+ * Names, extents and values of Llama-like models, from the list in llama_tensors.h, and the check
+ * that a source has them. */
 #include "formats/llama_tensors.h"
 
 #include <math.h>
@@ -169,8 +169,8 @@ static bool has_experts(const struct tandem_hparams *h, int64_t layer)
     return h->experts > 0 && layer >= h->dense_layers;
 }
 
-/* What there is of a group in a layer. Those that predict ahead have what the last one has, and
- * more; the first one may have less. */
+/* Whether a layer needs, may have or must lack a group. Prediction layers have the last layer's
+ * groups and more; the first layer may lack some. */
 static enum tnd_llama_promise promise_of(const struct tandem_hparams *h, int64_t layer, int group,
                                          enum tnd_llama_promise promises[2][TND_LLAMA_GROUPS])
 {
@@ -182,7 +182,7 @@ static enum tnd_llama_promise promise_of(const struct tandem_hparams *h, int64_t
                : promises[has_experts(h, layer)][group];
 }
 
-/* Role of a tensor by its name, that the model may have; TND_LLAMA_ALL_ROLES: none. */
+/* Role of a tensor name among those that the model may have; TND_LLAMA_ALL_ROLES: none. */
 static enum tnd_llama_role role_of(const char *name, int64_t layers, const struct tandem_hparams *h,
                                    enum tnd_llama_promise promises[2][TND_LLAMA_GROUPS])
 {
@@ -228,8 +228,8 @@ static enum tandem_status check_extents(const struct tandem_source_tensor *t, bo
     return TANDEM_OK;
 }
 
-/* By what weights were quantised that came with a tensor of such a name; "" for others. Facts: the
- * checkpoints that AutoGPTQ, AutoAWQ, bitsandbytes and compressed-tensors write. */
+/* The quantisation method of which a tensor name is typical; "": none. Facts: the checkpoints that
+ * AutoGPTQ, AutoAWQ, bitsandbytes and compressed-tensors write. */
 static const char *quantised_by(const char *name)
 {
     static const char *const rows[][2] = {
@@ -295,7 +295,7 @@ static enum tandem_status check_tensor(const struct tandem_source_tensor *t,
     }
     int64_t ne[3];
     const int n_dims = tnd_llama_role_extents(role, dims, ne);
-    /* the gate of a shared expert is a matrix of one row in the files of Hugging Face */
+    /* in Hugging Face's files the gate of a shared expert is a matrix of one row */
     const bool is_vector = n_dims == 1 && role != TND_LLAMA_FFN_GATE_INP_SHEXP;
     const uint64_t floats = TND_HAS(HEAD_NORMS) | TND_HAS(EXPERT_BIAS);
     const bool is_float = is_vector || (floats >> role_rows[role].group & 1) != 0;
@@ -311,7 +311,7 @@ enum tandem_status tnd_llama_check_tensors(const tandem_source *source,
     struct tandem_source_tensor t;
     char name[TANDEM_MAX_NAME];
     const int64_t layers = dims->layers + dims->nextn;
-    for (int64_t layer = 0; layer < layers; layer++) { /* ends at the first one missing */
+    for (int64_t layer = 0; layer < layers; layer++) { /* ends at the first layer missing */
         for (int r = 0; r < TND_LLAMA_ALL_ROLES; r++) {
             if (promise_of(h, layer, role_rows[r].group, promises) == TND_LLAMA_NEEDED &&
                 (layer == 0 || role_rows[r].layered) &&

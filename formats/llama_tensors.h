@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * The tensors of a llama: their names in the GGUF convention and their extents, one row each.
- * Loaders whose files carry no names walk this list in their file's order. Names: the GGUF
- * specification of the ggml project (docs/gguf.md). */
+ * The tensors of Llama-like models: names in the GGUF convention and extents, one row each. Loaders
+ * whose files have no names walk this list in their file's order. Names: the GGUF specification of
+ * the ggml project (docs/gguf.md). */
 #ifndef TND_LLAMA_TENSORS_H
 #define TND_LLAMA_TENSORS_H
 
 #include "formats/source.h"
 
-/* X(ROLE, "name", in every layer, ne[0], ne[1], group): extents by member of struct
- * tnd_llama_dims; a vector has ne[1] `one`. W is N x K, ne = {K, N}. Groups: which models have the
- * tensor. */
+/* X(ROLE, "name", in every layer, ne[0], ne[1], group): extents are members of struct
+ * tnd_llama_dims; ne[1] of a vector is `one`. W is N x K, ne = {K, N}. A group says which models
+ * have the tensor. */
 #define TND_LLAMA_TENSOR_LIST(X)                                                                   \
     X(TOKEN_EMBD, "token_embd.weight", false, dim, vocabulary, ALL)                                \
     X(ATTN_NORM, "attn_norm.weight", true, dim, one, ATTN_NORM)                                    \
@@ -23,7 +23,7 @@
     X(FFN_UP, "ffn_up.weight", true, dim, hidden, FFN_UP)                                          \
     X(OUTPUT_NORM, "output_norm.weight", false, dim, one, FINAL_NORM)                              \
     X(OUTPUT, "output.weight", false, dim, vocabulary, OUTPUT)
-/* What no loader makes by itself. */
+/* Tensors that come from files with names only. */
 #define TND_LLAMA_EXTRA_LIST(X)                                                                    \
     X(ATTN_Q_BIAS, "attn_q.bias", true, q_dim, one, QKV_BIAS)                                      \
     X(ATTN_K_BIAS, "attn_k.bias", true, kv_dim, one, QKV_BIAS)                                     \
@@ -94,15 +94,14 @@
 
 enum tnd_llama_role {
 #define TND_LLAMA_ROLE_ENUM(role, name, layered, ne0, ne1, group) TND_LLAMA_##role,
-    TND_LLAMA_TENSOR_LIST(TND_LLAMA_ROLE_ENUM)
-        TND_LLAMA_ROLES, /* of every llama; the extras follow */
+    TND_LLAMA_TENSOR_LIST(TND_LLAMA_ROLE_ENUM) TND_LLAMA_ROLES, /* the extra list follows */
     TND_LLAMA_LAST_ROLE = TND_LLAMA_ROLES - 1,
     TND_LLAMA_EXTRA_LIST(TND_LLAMA_ROLE_ENUM)
 #undef TND_LLAMA_ROLE_ENUM
         TND_LLAMA_ALL_ROLES
 };
 
-/** Tensors that a model has together, or has not. */
+/** Tensors that a model either has together or lacks together. */
 enum tnd_llama_group {
     TND_LLAMA_GROUP_ALL,
     TND_LLAMA_GROUP_OUTPUT,
@@ -114,146 +113,148 @@ enum tnd_llama_group {
     TND_LLAMA_GROUP_FFN_BIAS,
     TND_LLAMA_GROUP_FFN_W1_BIAS,
     TND_LLAMA_GROUP_HEAD_NORM,
-    TND_LLAMA_GROUP_FFN,    /* of layers without experts */
-    TND_LLAMA_GROUP_FFN_W1, /* the same; none: the activation is that of the other half */
+    TND_LLAMA_GROUP_FFN,    /* layers without experts */
+    TND_LLAMA_GROUP_FFN_W1, /* likewise; without it the activation applies to FFN_UP */
     TND_LLAMA_GROUP_FFN_UP,
-    TND_LLAMA_GROUP_ROUTER,  /* of layers with experts */
-    TND_LLAMA_GROUP_EXPERTS, /* the same; ne[2] is their number */
+    TND_LLAMA_GROUP_ROUTER,  /* layers with experts */
+    TND_LLAMA_GROUP_EXPERTS, /* likewise; ne[2] is the number of experts */
     TND_LLAMA_GROUP_SHARED,  /* an expert that every token uses */
     TND_LLAMA_GROUP_SHARED_SHARE,
-    TND_LLAMA_GROUP_POSITIONS, /* learned ones, in place of rope */
+    TND_LLAMA_GROUP_POSITIONS, /* learned positions instead of RoPE */
     TND_LLAMA_GROUP_NORM_BIAS,
     TND_LLAMA_GROUP_FFN_NORM_BIAS,
-    TND_LLAMA_GROUP_SECOND_NORM, /* attention's own, beside that of the feed-forward network */
+    TND_LLAMA_GROUP_SECOND_NORM, /* attention's, where ATTN_NORM is the feed-forward network's */
     TND_LLAMA_GROUP_CLASSIFIER_BIAS,
-    TND_LLAMA_GROUP_POST_NORM,     /* of what a block adds */
-    TND_LLAMA_GROUP_LATE_FFN_NORM, /* FFN_NORM, by another name */
+    TND_LLAMA_GROUP_POST_NORM,     /* applied to a block's output before it is added */
+    TND_LLAMA_GROUP_LATE_FFN_NORM, /* FFN_NORM under another name */
     TND_LLAMA_GROUP_FUSED_QKV,     /* q, k and v in one matrix */
     TND_LLAMA_GROUP_FUSED_QKV_BIAS,
     TND_LLAMA_GROUP_FUSED_FFN,  /* gate and up in one matrix */
-    TND_LLAMA_GROUP_WIDE_NORM,  /* of all queries of a token, of all keys */
-    TND_LLAMA_GROUP_HEAD_NORMS, /* each head its own */
+    TND_LLAMA_GROUP_WIDE_NORM,  /* one norm over all heads' queries, one over all keys */
+    TND_LLAMA_GROUP_HEAD_NORMS, /* weights per head */
     TND_LLAMA_GROUP_SINKS,
     TND_LLAMA_GROUP_EXPERT_BIAS,
-    TND_LLAMA_GROUP_CHOICE_BIAS, /* added to scores where experts are chosen alone */
+    TND_LLAMA_GROUP_CHOICE_BIAS, /* added to the router's scores only when choosing experts */
     TND_LLAMA_GROUP_FINAL_NORM,
     TND_LLAMA_GROUP_TOKEN_TYPES,
     TND_LLAMA_GROUP_EMBEDDING_NORM, /* before the first layer */
     TND_LLAMA_GROUP_EMBEDDING_NORM_BIAS,
-    TND_LLAMA_GROUP_SUM_NORM,     /* of what a block makes of x: x and what it adds */
-    TND_LLAMA_GROUP_LATENT_Q,     /* queries of a latent vector */
-    TND_LLAMA_GROUP_OWN_Q,        /* queries of x, where keys are latent */
-    TND_LLAMA_GROUP_LATENT_KV,    /* keys and values of a latent vector */
-    TND_LLAMA_GROUP_LATENT_HEADS, /* the same; ne[2] is the number of heads */
-    TND_LLAMA_GROUP_RANK,         /* what a reranker gives for a text */
-    TND_LLAMA_GROUP_RANK_BIAS,    /* of the layer before its classifier */
-    TND_LLAMA_GROUP_RANK_NORM,    /* behind that layer, which has another activation then */
-    TND_LLAMA_GROUP_NEXTN,        /* of layers behind the last one, which predict ahead */
-    TND_LLAMA_GROUP_NEXTN_OWN,    /* the same: what they may share with the model */
+    TND_LLAMA_GROUP_SUM_NORM,     /* applied to x plus the block's output */
+    TND_LLAMA_GROUP_LATENT_Q,     /* queries projected from a latent vector */
+    TND_LLAMA_GROUP_OWN_Q,        /* queries projected from x, where keys are latent */
+    TND_LLAMA_GROUP_LATENT_KV,    /* keys and values projected from a latent vector */
+    TND_LLAMA_GROUP_LATENT_HEADS, /* likewise; ne[2] is the number of heads */
+    TND_LLAMA_GROUP_RANK,         /* a reranker's classifier */
+    TND_LLAMA_GROUP_RANK_BIAS,    /* of the layer before the classifier */
+    TND_LLAMA_GROUP_RANK_NORM,    /* after that layer, whose activation then differs */
+    TND_LLAMA_GROUP_NEXTN,        /* of prediction layers (MTP) after the last layer */
+    TND_LLAMA_GROUP_NEXTN_OWN,    /* likewise; without them they share the model's */
     TND_LLAMA_GROUPS
 };
 enum tnd_llama_promise { TND_LLAMA_OPTIONAL, TND_LLAMA_NEEDED, TND_LLAMA_ABSENT };
-/** A group as a bit of a description. */
+/** A group as a bit of a mask. */
 #define TND_HAS(group) ((uint64_t)1 << TND_LLAMA_GROUP_##group)
 
-/** An architecture, as files of the GGUF convention have it: a row of llama_architectures.c. Zeros:
- *  as llama. */
+/** An architecture of the GGUF convention: a row of llama_architectures.c. Zero members: as for
+ * llama. */
 struct tnd_llama_architecture {
     const char *name;             /* general.architecture */
-    enum tandem_rope_pairs pairs; /* as the files have their rows */
+    enum tandem_rope_pairs pairs; /* order of the rows in files */
     enum tandem_norm_kind norm;
     enum tandem_activation activation;
-    uint64_t has, may, lacks; /* groups beside llama's: needed, allowed, llama's that it lacks */
+    uint64_t has, may, lacks; /* groups: needed beyond llama's, allowed, llama's that it lacks */
     bool may_have_experts, must_have_experts;
-    bool has_normed_experts; /* weights of a token's experts add up to 1 */
+    bool has_normed_experts; /* weights of a token's experts sum to 1 */
     enum tandem_router router;
-    bool may_have_sigmoid; /* ... or the other one, as the file says */
-    bool is_latent;        /* attention by latent vectors */
-    bool is_parallel;      /* unless a key says otherwise */
+    bool may_have_sigmoid; /* the file may choose between softmax and sigmoid */
+    bool is_latent;        /* latent attention (MLA) */
+    bool is_parallel;      /* default of the file's key */
     bool norms_after_rope;
     bool is_rotated_in_windows;
     bool is_encoder;
-    bool is_first_bare;             /* attention of the first layer reads x without a norm */
-    bool has_wide_first;            /* of window_period layers the first one has no window */
-    bool has_normed_scores;         /* a reranker's: RANK_NORM in place of RANK_BIAS */
+    bool is_first_bare;             /* the first layer's attention reads x without a norm */
+    bool has_wide_first;            /* the first of each window_period layers has no window */
+    bool has_normed_scores;         /* a reranker has RANK_NORM instead of RANK_BIAS */
     bool scales_embedding;          /* by sqrt(dim) */
-    bool may_have_divisors;         /* longrope's, where no key says how rope is scaled */
+    bool may_have_divisors;         /* longrope's, without a key for the RoPE scaling */
     bool divides_logits;            /* logit_scale is a divisor */
     int window_period, rope_period; /* see struct tandem_hparams */
-    float window_freq_base;         /* where no key says it */
-    bool has_plain_windows;         /* rope of layers with a window has the base of all, unscaled */
-    int64_t wide_layers; /* with this many layers scores are scaled by 1 / sqrt(dim / heads) */
-    const char *keys;    /* that other architectures must not have: "name name" */
-    const char *needs;   /* those of them that must be there */
+    float window_freq_base;         /* default of the file's key */
+    bool has_plain_windows;         /* RoPE in layers with a window: same base, unscaled */
+    int64_t wide_layers; /* a model of this many layers scales scores by 1 / sqrt(dim / heads) */
+    const char *keys;    /* keys that only architectures listing them may have: "name name" */
+    const char *needs;   /* which of `keys` are required */
 };
-/** NULL: there is none of that name. */
+/** The architecture of a name, or NULL. */
 const struct tnd_llama_architecture *tnd_llama_architecture_of(const char *name);
-/** i-th row; NULL behind the last one. */
+/** Row i, or NULL after the last one. */
 const struct tnd_llama_architecture *tnd_llama_architecture_at(int i);
-/** Whether a name stands in a list of names with blanks between. */
+/** Whether a list of names separated by spaces contains `name`. */
 bool tnd_llama_lists(const char *list, const char *name);
 
-/** Sizes of a llama that were checked: positive, heads share out evenly, everything below 2^31. */
+/** Checked sizes of a Llama-like model: positive, heads divide evenly, everything below 2^31. */
 struct tnd_llama_dims {
     int64_t dim, q_dim, kv_dim, hidden, vocabulary, one;
     int64_t qkv_dim, hidden_2, dim_2; /* q_dim + 2 kv_dim; 2 hidden; 2 dim */
-    int64_t nextn;                    /* layers behind the last one, which predict ahead */
+    int64_t nextn;                    /* prediction layers (MTP) after the last layer */
     int64_t layers, heads, kv_heads, context, head_size;
     int64_t experts, experts_used, expert_hidden, shared_hidden; /* 0: none */
     int64_t token_types, labels;                                 /* 0: none */
-    /* of latent attention: rows of all queries, and values of a key that do not rotate */
+    /* latent attention; own_q_dim: values of all heads' queries, own_key: unrotated values per key
+     */
     int64_t q_latent, kv_latent, value_size, own_q_dim, own_key;
 };
 
-/** llama_hparams.c: checks a shape as the numbers of a file are checked, and fills `out_dims`.
- *  `name` stands in messages. Errors: `status` (FORMAT for a file, ARGUMENT for a caller). */
+/** llama_hparams.c: checks a shape as a file's numbers are checked, and fills `out_dims`. `name` is
+ * used in messages. Errors: `status` (FORMAT for a file, ARGUMENT for a caller). */
 enum tandem_status tnd_llama_dims_from(const struct tandem_llama_shape *shape, const char *name,
                                        enum tandem_status status, struct tnd_llama_dims *out_dims,
                                        struct tandem_error *error);
 
-/** Checks that the source has what `promises` (one a group, of layers without experts and of those
- *  with them) say and nothing else, with the extents of `dims`; of `h` how rope is scaled and which
- *  layers are of the first kind. Errors: NOT_FOUND, SHAPE, TYPE, FORMAT,
- *  UNSUPPORTED_BUILD. */
+/** Checks that the source has exactly the tensors that `promises` require or allow, with the
+ * extents of `dims`. promises[0]: layers without experts, [1]: layers with them. Of `h` the RoPE
+ * scaling and the special layers are read. Errors: NOT_FOUND, SHAPE, TYPE, FORMAT,
+ * UNSUPPORTED_BUILD. */
 enum tandem_status tnd_llama_check_tensors(const tandem_source *source,
                                            const struct tnd_llama_dims *dims,
                                            const struct tandem_hparams *h,
                                            enum tnd_llama_promise promises[2][TND_LLAMA_GROUPS],
                                            struct tandem_error *error);
 
-/** llama_rope.c: reads how rope is scaled; architecture, context, n_rot and rope_pairs (unless the
- *  source says them) are there. Errors: FORMAT, UNSUPPORTED_BUILD. */
+/** llama_rope.c: reads the RoPE scaling into `h`, whose architecture, context, n_rot and rope_pairs
+ * (unless the source states them) are set. Errors: FORMAT, UNSUPPORTED_BUILD. */
 enum tandem_status tnd_llama_read_rope(const tandem_source *source, struct tandem_hparams *h,
                                        struct tandem_error *error);
 
-/** Llama 3's scaling of rope. */
+/** Llama 3's RoPE scaling. */
 struct tnd_llama3_rope {
     int64_t head_size;
     double base, factor, low, high, original;
 };
-/** Adds rope_freqs.weight, the divisor of each pair's angle. Errors: FORMAT (numbers that cannot
- *  be), MEMORY, LIMIT. */
+/** Adds rope_freqs.weight, the divisor of each pair's angle. Errors: FORMAT (impossible numbers),
+ * MEMORY, LIMIT. */
 enum tandem_status tnd_llama_add_divisors(tandem_source *source, const struct tnd_llama3_rope *rope,
                                           struct tandem_error *error);
 
-/** Adds rope_factors_short.weight and rope_factors_long.weight, n values each. Errors: as above. */
+/** Adds rope_factors_short.weight and rope_factors_long.weight, n values each. Errors: those of
+ * tnd_llama_add_divisors. */
 enum tandem_status tnd_llama_add_longrope(tandem_source *source, const float *short_factors,
                                           const float *long_factors, int64_t n,
                                           struct tandem_error *error);
 
-/** How many tensors of a role the loaders make that make models of dims (1, one a layer, or none),
- *  their dimensions and extents. */
+/** How many tensors of a role a model of `dims` has (1, one per layer, or 0), for loaders that
+ * create models from dims; and their dimensions and extents. */
 int64_t tnd_llama_role_count(enum tnd_llama_role role, const struct tnd_llama_dims *dims);
 int tnd_llama_role_extents(enum tnd_llama_role role, const struct tnd_llama_dims *dims,
                            int64_t ne[3]);
 
-/** Adds one tensor of a role, by its GGUF name. Errors: MEMORY. */
+/** Adds one tensor of a role under its GGUF name. Errors: MEMORY. */
 enum tandem_status tnd_llama_add(tandem_source *source, enum tnd_llama_role role, int64_t layer,
                                  const struct tnd_llama_dims *dims, enum tandem_type type,
                                  const void *data, size_t bytes, struct tandem_error *error);
 
-/** Adds the values of the GGUF convention: llama.embedding_length and the like. `pairs` of rope are
- *  adjacent, eps is 1e-5 and the base of the frequencies 10000, as in llama2.c. Errors: MEMORY. */
+/** Adds the values of the GGUF convention: llama.embedding_length etc. As in llama2.c, RoPE rotates
+ * adjacent pairs, eps is 1e-5 and the base of the frequencies 10000. Errors: MEMORY. */
 enum tandem_status tnd_llama_set_values(tandem_source *source, const struct tnd_llama_dims *dims,
                                         struct tandem_error *error);
 
