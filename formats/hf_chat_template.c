@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Chat templates of a folder of Hugging Face become values of the source, so that they are found in
- * one place and `convert` carries them: chat_template.jinja, chat_template.json, or the member
- * "chat_template" of tokenizer_config.json, a text or a list of {"name", "template"}
- * (transformers' documentation, "Chat templates"). A file that cannot be read gives none: whoever
- * wants to talk is told that the model has no template. */
+ * Adds the chat templates of a Hugging Face folder to the values of the source, so that they are
+ * found in one place and `convert` copies them. Sources: chat_template.jinja, chat_template.json,
+ * or the member "chat_template" of tokenizer_config.json, a text or a list of {"name", "template"}
+ * (transformers' documentation, "Chat templates"). A file that cannot be read adds no template:
+ * callers that chat report that the model has none. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

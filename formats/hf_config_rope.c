@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Scalings of rope in a config.json, after modeling_rope_utils.py of huggingface/transformers. */
+ * RoPE scalings in a config.json, after modeling_rope_utils.py of huggingface/transformers. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,11 +31,11 @@ void tnd_hf_resolve_rope(struct tnd_hf_config *c, double theta)
     c->rope_theta = !isnan(c->rope_theta_inside) ? c->rope_theta_inside
                     : !isnan(c->rope_theta)      ? c->rope_theta
                                                  : theta;
-    if (isnan(c->original_max_position_embeddings)) { /* here the outer one counts */
+    if (isnan(c->original_max_position_embeddings)) { /* outside of rope_parameters wins */
         c->original_max_position_embeddings =
             isnan(c->original_inside) ? (double)c->max_position_embeddings : c->original_inside;
     }
-    if (c->scaling[0] == '\0') { /* (the older name of the member) */
+    if (c->scaling[0] == '\0') { /* "type" is the older name */
         memcpy(c->scaling, c->older_scaling, sizeof(c->scaling));
     }
     if (c->scaling[0] == '\0' || strcmp(c->scaling, "default") == 0) {
@@ -43,18 +43,17 @@ void tnd_hf_resolve_rope(struct tnd_hf_config *c, double theta)
     }
 }
 
-/* What transformers multiplies rotated queries and keys by: YaRN's default, or what
- * attention_factor or mscale and mscale_all_dim say. */
+/* The factor of rotated queries and keys in transformers: YaRN's default, or from mscale;
+ * attention_factor, or mscale with mscale_all_dim, overrides it. */
 static double yarn_magnitude(double factor, double mscale)
 {
     return factor > 1.0 ? 0.1 * (isnan(mscale) ? 1.0 : mscale) * log(factor) + 1.0 : 1.0;
 }
 
-/* The convention's attn_factor counts on top of YaRN's default. */
+/* The convention's attn_factor multiplies YaRN's default. */
 static void convert_yarn(struct tnd_hf_config *c)
 {
-    const bool is_latent =
-        c->kv_lora_rank != TND_NOT_SAID; /* whose keys do not grow by themselves */
+    const bool is_latent = c->kv_lora_rank != TND_NOT_SAID; /* there the default magnitude is 1 */
     const double usual = yarn_magnitude(c->factor, NAN);
     const bool has_both = !isnan(c->mscale) && c->mscale != 0.0 && !isnan(c->mscale_all_dim) &&
                           c->mscale_all_dim != 0.0;
@@ -84,13 +83,13 @@ static enum tandem_status convert_longrope(tandem_source *source, struct tnd_hf_
     c->attn_factor = !isnan(c->attention_factor) ? c->attention_factor
                      : factor > 1.0              ? sqrt(1.0 + log(factor) / log(original))
                                                  : 1.0;
-    c->factor = NAN; /* in the convention it would divide the angles */
+    c->factor = NAN; /* the convention would divide the angles by it */
     c->beta_fast = c->beta_slow = NAN;
     return tnd_llama_add_longrope(source, c->short_factor, c->long_factor, n, error);
 }
 
-/* transformers' models of these families rotate whole heads: their default passes over
- * partial_rotary_factor, and their scalings fail with it. */
+/* In transformers, models of these families rotate whole heads: without scaling
+ * partial_rotary_factor is ignored, and with one they fail. */
 static enum tandem_status check_partial(const struct tnd_hf_config *c, struct tandem_error *error)
 {
     const double n = (double)tnd_hf_head_size(c);

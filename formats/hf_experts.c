@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Experts of Hugging Face's models come one matrix each; the GGUF convention has those of a layer
- * in one tensor, {K, N, experts}. Copies them together when all tensors of a model are there. */
+ * Hugging Face's models store each expert's matrix as a tensor; the GGUF convention stores a
+ * layer's as one tensor {K, N, experts}. Joins them after all tensors of a model have been read. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "formats/cursor.h"
 #include "formats/safetensors.h"
 
-/* A name as tnd_safetensors_map_name makes them: blk.LAYER.KIND.EXPERT.weight. */
+/* A name made by tnd_safetensors_map_name: blk.LAYER.KIND.EXPERT.weight. */
 struct expert_name {
     long long layer, expert;
     char kind[16]; /* ffn_gate, ffn_up, ffn_down */
@@ -28,9 +28,9 @@ static bool parse(const char *name, struct expert_name *out)
             strcmp(out->kind, "ffn_down") == 0);
 }
 
-/* Tensors that are joined, until the list of the source may change. */
+/* Joined tensors, until the source's list may change. */
 struct joined {
-    struct tandem_source_tensor tensor; /* the first one, with the data and bytes of all */
+    struct tandem_source_tensor tensor; /* the first expert's, with the data and bytes of all */
     struct expert_name name;
 };
 
@@ -62,7 +62,7 @@ static enum tandem_status join(tandem_source *source, struct joined *joined, int
     struct tandem_source_tensor one;
     void *memory = NULL;
     size_t bytes = 0;
-    for (int64_t e = 0; e < experts; e++) { /* ends at the first one missing */
+    for (int64_t e = 0; e < experts; e++) { /* ends at the first missing */
         TND_TRY(find_expert(source, &joined->name, e, &first, &one, error));
     }
     if (!tnd_mul_size(first.bytes, (size_t)experts, &bytes)) {
@@ -87,7 +87,7 @@ static enum tandem_status join_all(tandem_source *source, int64_t experts, struc
     size_t capacity = 0;
     size_t file_bytes = source->block_bytes;
     for (size_t i = 0; i < source->n_tensors; i++) {
-        file_bytes += source->tensors[i].bytes; /* of memory that is there: no overflow */
+        file_bytes += source->tensors[i].bytes; /* no overflow: the tensors are in memory */
     }
     for (size_t i = 0; i < source->n_tensors; i++) {
         struct joined one = {.tensor = source->tensors[i]};
@@ -104,7 +104,7 @@ static enum tandem_status join_all(tandem_source *source, int64_t experts, struc
     return TANDEM_OK;
 }
 
-/* Takes experts that were joined off the list; what is left over is refused by name later. */
+/* Removes joined experts from the list; others are refused by name later. */
 static void drop_single(tandem_source *source, int64_t experts)
 {
     struct expert_name name;

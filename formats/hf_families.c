@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Models of Hugging Face as data: what each model_type takes where config.json does not say, which
- * members it has beside those of all, and what its tensors must go through to be those of the GGUF
- * convention; one row each. Facts: the configurations and models of huggingface/transformers 4 and
- * 5, and convert_hf_to_gguf.py of ggml-org/llama.cpp for the order of rows. */
+ * Models of Hugging Face as data, one row each: defaults of members that config.json does not
+ * state, members that the model_type has in addition to the common ones, and how its tensors are
+ * converted to the GGUF convention. Facts: the configurations and models of
+ * huggingface/transformers 4 and 5, and convert_hf_to_gguf.py of ggml-org/llama.cpp for the order
+ * of rows. */
 #include <string.h>
 
 #include "formats/hf_config.h"
 
 #define NONE TND_NOT_SAID
-/* DeepSeek V2 and V3. How experts were chosen in training is not told of in other members. */
+/* DeepSeek V2 and V3. Members of training (aux_loss_alpha, seq_aux) do not change results. */
 #define LATENT                                                                                     \
     .kv_heads = NONE, .head_dim = NONE, .window = NONE, .is_latent = true, .is_adjacent = true,    \
     .used = 8, .aliases = "n_routed_experts=num_experts num_local_experts=num_experts",            \

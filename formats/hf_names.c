@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Names of tensors of Hugging Face's models in the GGUF convention, after the modelling files of
- * transformers (llama, mistral, mixtral, qwen2, qwen3, qwen2_moe, qwen3_moe) and docs/gguf.md of
+ * Maps tensor names of Hugging Face's models to the GGUF convention. Sources: the modelling files
+ * of transformers (llama, mistral, mixtral, qwen2, qwen3, qwen2_moe, qwen3_moe) and docs/gguf.md of
  * ggml-org/ggml. */
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static const struct name_row {
     {"classifier.out_proj.weight", "cls.output.weight"},
     {"classifier.out_proj.bias", "cls.output.bias"},
 };
-/* Behind layers.N. up to the last part (weight, bias). */
+/* Names between "layers.N." and the last part (weight, bias). */
 static const struct name_row layer_names[] = {
     {"input_layernorm", "attn_norm"},
     {"self_attn.q_proj", "attn_q"},
@@ -107,7 +107,7 @@ static const struct name_row layer_names[] = {
     {"self_attn.q_b_proj", "attn_q_b"},
     {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
     {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
-    {"self_attn.kv_b_proj", "attn_kv_b"}, /* parted */
+    {"self_attn.kv_b_proj", "attn_kv_b"}, /* split later */
     {"attention.self.query", "attn_q"},
     {"attention.self.key", "attn_k"},
     {"attention.self.value", "attn_v"},
@@ -122,33 +122,33 @@ static const struct name_row layer_names[] = {
     {"intermediate.dense", "ffn_up"},
     {"output.dense", "ffn_down"},
     {"output.LayerNorm", "layer_output_norm"},
-    {"eh_proj", "nextn.eh_proj"}, /* of layers that predict ahead */
+    {"eh_proj", "nextn.eh_proj"}, /* prediction layers (MTP) */
     {"enorm", "nextn.enorm"},
     {"hnorm", "nextn.hnorm"},
     {"embed_tokens", "nextn.embed_tokens"},
     {"shared_head.norm", "nextn.shared_head_norm"},
     {"shared_head.head", "nextn.shared_head_head"},
 };
-/* Names of a layer's tensors with their last part. */
+/* Names of a layer's tensors including the last part. */
 static const struct name_row layer_wholes[] = {
     {"self_attn.sinks", "attn_sinks.weight"},
     {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
-    {"mlp.experts.gate_up_proj", "gate_up_exps.weight"}, /* gpt-oss's are parted */
+    {"mlp.experts.gate_up_proj", "gate_up_exps.weight"}, /* gpt-oss; split later */
     {"mlp.experts.gate_up_proj_bias", "gate_up_exps.bias"},
     {"mlp.experts.down_proj", "down_exps_t.weight"},
     {"mlp.experts.down_proj_bias", "ffn_down_exps.bias"},
 };
-/* Masks and tables that older checkpoints have. */
+/* Masks and tables in older checkpoints, which we compute. */
 static const char *const not_needed[] = {"attn.bias", "attn.masked_bias", "attention.bias",
                                          "attention.masked_bias"};
-/* Behind the number of an expert, up to the last part (weight, or what quantised ones have). */
+/* Names between an expert's number and the last part (weight, or that of quantised weights). */
 static const struct name_row expert_names[] = {
     {".gate_proj.", "ffn_gate"}, {".up_proj.", "ffn_up"}, {".down_proj.", "ffn_down"},
     {".w1.", "ffn_gate"},        {".w3.", "ffn_up"},      {".w2.", "ffn_down"},
 };
 
-/* An expert's own matrix, blk.N.ffn_gate.E.weight: those of a layer are put together when all are
- * there (hf_experts.c). False: it is none. */
+/* Maps an expert's matrix to blk.N.ffn_gate.E.weight; hf_experts.c joins those of a layer. False:
+ * another tensor. */
 static bool map_expert(int digits, const char *number, const char *rest, char *out, size_t capacity)
 {
     static const char *const prefixes[] = {"mlp.experts.", "block_sparse_moe.experts."};
@@ -172,7 +172,7 @@ static bool map_expert(int digits, const char *number, const char *rest, char *o
     return false;
 }
 
-/* Norms of checkpoints that are older than PyTorch: LayerNorm.gamma, LayerNorm.beta. */
+/* Renames LayerNorm.gamma and LayerNorm.beta of checkpoints converted from TensorFlow. */
 static const char *newer_name(const char *name, char *out, size_t capacity)
 {
     const char *last = strrchr(name, '.');
@@ -191,7 +191,7 @@ static const char *newer_name(const char *name, char *out, size_t capacity)
 bool tnd_safetensors_map_name(const char *name, char *out, size_t capacity)
 {
     char newer[TANDEM_MAX_NAME];
-    /* left out where the model was saved without its head */
+    /* absent if the model was saved without its head */
     static const char *const models[] = {"model.", "transformer.", "gpt_neox.", "bert.",
                                          "roberta."};
     static const char *const prefixes[] = {"layers.", "h.", "encoder.layer."};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Models of more than text. Facts: the configurations of huggingface/transformers 5.24, and the
- * names in files that versions 4 and 5 write. */
+ * Multimodal models, of which the text part is read. Facts: the configurations of
+ * huggingface/transformers 5.24, and the names in files that versions 4 and 5 write. */
 #include "formats/hf_parts.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ bool tnd_hf_is_of_other_parts(const char *member)
         member);
 }
 
-/* The rest of a name that begins with one of n; NULL: it does not. */
+/* The rest of `name` after the first of n prefixes that matches; NULL: none does. */
 static const char *behind(const char *name, const char *const beginnings[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -79,7 +79,7 @@ static const char *behind(const char *name, const char *const beginnings[], size
     return NULL;
 }
 
-/* Name of a tensor of the text as a file of the text alone has it. */
+/* Maps a tensor name of the text part to that in a text-only model's file. */
 static bool map_part(const char *name, char *out, size_t capacity)
 {
     static const char *const texts[] = {"language_model.model.", "language_model.",
@@ -95,7 +95,7 @@ static bool map_part(const char *name, char *out, size_t capacity)
     if (behind(name, others, sizeof(others) / sizeof(others[0])) != NULL) {
         return false;
     }
-    (void)strncpy(out, name, capacity - 1); /* and nobody knows it */
+    (void)strncpy(out, name, capacity - 1); /* refused later as unknown */
     out[capacity - 1] = '\0';
     return true;
 }

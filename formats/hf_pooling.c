@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * How the vectors of a text's tokens become one, beside a config.json: modules.json and the
- * config.json of its Pooling, as sentence-transformers writes them (its documentation, "Creating
- * Custom Models"). A module that would change the vector is refused by name. */
+ * How the vectors of a text's tokens are pooled into one: modules.json and the config.json of its
+ * Pooling module, as sentence-transformers writes them (its documentation, "Creating Custom
+ * Models") next to a model's config.json. Modules that would change the vector are refused by name.
+ */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,14 +15,14 @@
 enum { MAX_FILE_BYTES = 1 << 20 };
 
 struct modules {
-    const char *folder; /* with a slash, or empty */
+    const char *folder; /* with a trailing slash, or empty */
     tandem_source *source;
-    char pooling[256]; /* folder of the Pooling; "": there is none */
+    char pooling[256]; /* folder of the Pooling module; "": none */
 };
 
 static const struct {
     const char *member; /* a flag of the Pooling's config.json */
-    const char *mode;   /* the same as newer versions say it; NULL: they do not */
+    const char *mode;   /* "pooling_mode" of newer versions; NULL: they have none */
     enum tandem_pooling pooling;
 } modes[] = {
     {"pooling_mode_cls_token", "cls", TANDEM_POOLING_CLS},
@@ -85,7 +86,7 @@ static enum tandem_status read_pooling(const struct modules *modules, struct tnd
             TND_TRY(take_mode(modules, json, error));
         } else if (strncmp(key, "pooling_mode_", 13) == 0) {
             TND_TRY(take_flag(modules, json, key, error));
-        } else { /* the dimension, and whether prompts are pooled, which nobody asks for */
+        } else { /* the dimension, and whether prompts are pooled; we have none */
             TND_TRY(tnd_json_skip(json, error));
         }
     }
@@ -118,7 +119,7 @@ static enum tandem_status take_module(struct modules *modules, struct tnd_json *
         }
         snprintf(modules->pooling, sizeof(modules->pooling), "%s", path);
     }
-    /* vectors are normalised by whoever hands them out */
+    /* callers normalise vectors themselves */
     return strcmp(name, "Pooling") == 0 || strcmp(name, "Transformer") == 0 ||
                    strcmp(name, "Normalize") == 0
                ? TANDEM_OK
@@ -138,7 +139,7 @@ static enum tandem_status read_modules(struct modules *modules, struct tnd_json 
     return tnd_json_end(json, error);
 }
 
-/* Opens a file of the folder; `out` stays empty where there is none. */
+/* Opens a file of the folder; `out` stays empty if it does not exist. */
 static enum tandem_status open_file(const char *folder, const char *within, const char *name,
                                     char out_path[PATH_MAX], struct tnd_file *out,
                                     struct tandem_error *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How weights of Hugging Face's models came quantised by others, as config.json says it. FP8 in
- * blocks, GPTQ and AWQ of 4 bits are read (hf_unpack.c); the rest is refused by name. */
+ * Reads how weights of Hugging Face's models are quantised, from config.json. FP8 in blocks and
+ * GPTQ and AWQ with 4 bits can be read (hf_unpack.c); everything else is refused by name. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "formats/json_pull.h"
 #include "formats/safetensors.h"
 
-/* What the object says. */
+/* Members of quantization_config. */
 struct said {
     char method[32], format[32], version[32], scheme[32], width[32];
     int64_t bits, group, block[2];
@@ -21,7 +21,7 @@ static enum tandem_status take_whole(struct tnd_json *json, int64_t *out,
     double number = 0.0;
     bool is_whole = false;
     TND_TRY(tnd_json_number(json, &number, out, &is_whole, error));
-    *out = is_whole ? *out : -2; /* none that anybody knows */
+    *out = is_whole ? *out : -2; /* -2: not an integer; refused later */
     return TANDEM_OK;
 }
 
@@ -75,13 +75,13 @@ static enum tandem_status take_member(struct tnd_json *json, const char *key, st
     return tnd_json_skip(json, error);
 }
 
-/* An empty text, or one of two. */
+/* Whether `text` is empty, `a` or `b`. */
 static bool is_either(const char *text, const char *a, const char *b)
 {
     return text[0] == '\0' || strcmp(text, a) == 0 || strcmp(text, b) == 0;
 }
 
-/* NULL: it can be read, and `out` says how. */
+/* Returns NULL and fills `out` if the weights can be read; else the reason. */
 static const char *judge(const struct said *said, struct tnd_hf_quantized *out)
 {
     const bool has_group = said->group == -1 || (said->group > 0 && said->group <= 1 << 20);

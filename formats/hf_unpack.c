@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Weights of Hugging Face's models that came quantised by others, as types of ours that hold them
- * without loss. Facts: modelling files of DeepSeek V3 (weight_scale_inv), "FP8 Formats for Deep
- * Learning" (Micikevicius et al. 2022, e4m3), AutoGPTQ's qlinear and AutoAWQ's WQLinear_GEMM.
+ * Unpacks quantised weights of Hugging Face's models to our types that hold them without loss.
+ * Facts: modelling files of DeepSeek V3 (weight_scale_inv), "FP8 Formats for Deep Learning"
+ * (Micikevicius et al. 2022, e4m3), AutoGPTQ's qlinear and AutoAWQ's WQLinear_GEMM.
  *
  * - fp8: value * scale of its block of rows and columns, rounded once to F32; BF16 where all scales
  *   are powers of 2, which is exact.
@@ -20,11 +20,11 @@
 
 enum {
     Q_VALUES = 32,
-    IN_WORD = 8, /* numbers of 4 bits */
+    IN_WORD = 8, /* 4-bit numbers */
     OFFSET = 8   /* of Q4_0 */
 };
 
-/* A quantised matrix and what belongs to it. */
+/* A quantised matrix and its scales, zeros and groups. */
 struct packed {
     const struct tandem_source_tensor *words;  /* F8 bytes, or qweight */
     const struct tandem_source_tensor *scales; /* NULL: missing */
@@ -37,8 +37,8 @@ struct packed {
 struct unpacker {
     tandem_source *source;
     struct tnd_hf_quantized how;
-    enum tandem_type type; /* of all of them */
-    size_t memory;         /* bytes that may be taken */
+    enum tandem_type type; /* of all unpacked matrices */
+    size_t memory;         /* bytes that may be allocated */
     bool *is_done;         /* {n_tensors}: of those that were unpacked */
 };
 
@@ -51,7 +51,7 @@ static enum tandem_status misfit(const struct tandem_source_tensor *t, const cha
                          (long long)t->ne[0], (long long)t->ne[1], what);
 }
 
-/* The part behind the last dot, or "". */
+/* The part after the last dot, or "". */
 static const char *ending(const char *name)
 {
     const char *last = strrchr(name, '.');
@@ -95,7 +95,7 @@ static int64_t parts_of(int64_t n, int64_t step)
 
 /* ---- fp8 ---- */
 
-/* Sign, 4 bits of exponent with bias 7, 3 bits; no infinities. */
+/* e4m3: sign, 4 exponent bits with bias 7, 3 mantissa bits; no infinities. */
 static float float_of_e4m3(uint8_t bits)
 {
     const int exponent = bits >> 3 & 15;
@@ -125,7 +125,7 @@ static enum tandem_status find_fp8(const struct unpacker *u, const struct tandem
                : misfit(s, "a float for each block of weight_block_size", error);
 }
 
-/* Powers of 2 that leave all products above BF16's subnormals. */
+/* Whether all scales are powers of 2 that keep every product above BF16's subnormals. */
 static bool fits_bf16(const struct packed *p)
 {
     for (int64_t i = 0; i < p->scales->ne[0] * p->scales->ne[1]; i++) {
@@ -173,7 +173,7 @@ static void unpack_fp8(const struct unpacker *u, const struct packed *p, void *t
 /* GPTQ: {N, K / 8}, words of 8 rows; AWQ: {N / 8, K}, words of 8 columns in another order. */
 static int q_at(const struct unpacker *u, const struct packed *p, int64_t k, int64_t n)
 {
-    static const int order[] = {0, 4, 1, 5, 2, 6, 3, 7}; /* where a column of a word stands */
+    static const int order[] = {0, 4, 1, 5, 2, 6, 3, 7}; /* nibble of each column in a word */
     const int64_t width = p->words->ne[0];
     const bool is_awq = u->how.method == TND_HF_AWQ;
     const int64_t at = is_awq ? k * width + n / IN_WORD : k / IN_WORD * width + n;
@@ -181,7 +181,7 @@ static int q_at(const struct unpacker *u, const struct packed *p, int64_t k, int
     return (int)((uint32_t)word_at(p->words, at) >> (4 * place) & 15);
 }
 
-/* GPTQ's zeros are stored one less. */
+/* GPTQ stores zeros minus 1 (zero_step). */
 static int zero_at(const struct unpacker *u, const struct packed *p, int64_t group, int64_t n)
 {
     static const int order[] = {0, 4, 1, 5, 2, 6, 3, 7};
@@ -251,7 +251,7 @@ static bool is_half(float x)
            tandem_dequantize(TANDEM_TYPE_F16, &half, &again, 1) == TANDEM_OK && again == x;
 }
 
-/* The plainest type that holds it, no plainer than `least`. */
+/* The most compact type that holds the matrix without loss, but not more compact than `least`. */
 static enum tandem_type type_of(const struct unpacker *u, const struct packed *p,
                                 enum tandem_type least)
 {
@@ -276,8 +276,8 @@ static enum tandem_type type_of(const struct unpacker *u, const struct packed *p
     return least;
 }
 
-/* Blocks as ggml has them: a scale, of Q4_1 the least value, 16 bytes of which the lower halves
- * come first. */
+/* Writes ggml's blocks: a scale, for Q4_1 the minimum, then 16 bytes whose low nibbles hold the
+ * first 16 values. */
 static void unpack_row(const struct unpacker *u, const struct packed *p, int64_t n, char *to)
 {
     const size_t bytes = tandem_type_block_bytes(u->type);
@@ -316,7 +316,8 @@ static enum tandem_status find(const struct unpacker *u, const struct tandem_sou
     return u->how.method == TND_HF_FP8 ? find_fp8(u, t, out, error) : find_words(u, t, out, error);
 }
 
-/* One type for all, as experts of a layer need it; refuses what this machine has no room for. */
+/* Chooses one type for all matrices, as experts of a layer are joined; refuses a model that does
+ * not fit in memory. */
 static enum tandem_status choose_type(struct unpacker *u, struct tandem_error *error)
 {
     struct packed p;
@@ -375,7 +376,7 @@ static enum tandem_status unpack_one(const struct unpacker *u, size_t i, struct 
     return TANDEM_OK;
 }
 
-/* Whether a tensor belongs to one that was unpacked. */
+/* Whether a tensor holds the scales, zeros or groups of an unpacked one. */
 static bool is_spent(const struct unpacker *u, const struct tandem_source_tensor *t)
 {
     static const char *const parts[] = {"weight_scale_inv", "scales", "qzeros", "g_idx"};
@@ -388,7 +389,7 @@ static bool is_spent(const struct unpacker *u, const struct tandem_source_tensor
     return is_part && of != NULL && u->is_done[of - u->source->tensors];
 }
 
-/* Drops scales and the like, then gives words the name of weights. */
+/* Drops scales, zeros and groups, then renames qweight to weight. */
 static void clean_up(struct unpacker *u, bool *is_gone)
 {
     tandem_source *source = u->source;
@@ -403,7 +404,7 @@ static void clean_up(struct unpacker *u, bool *is_gone)
             continue;
         }
         char *end = (char *)(uintptr_t)ending(t->name);
-        if (u->is_done[i] && strcmp(end, "qweight") == 0) { /* memory of ours, and shorter */
+        if (u->is_done[i] && strcmp(end, "qweight") == 0) { /* our copy; the name gets shorter */
             memcpy(end, "weight", sizeof("weight"));
         }
         source->tensors[kept++] = *t;
@@ -435,7 +436,7 @@ enum tandem_status tnd_hf_unpack(tandem_source *source, struct tandem_error *err
         return TANDEM_OK;
     }
     for (size_t i = 0; i < source->n_tensors; i++) {
-        u.memory += MOST_GROWTH * source->tensors[i].bytes; /* of files in memory: no overflow */
+        u.memory += MOST_GROWTH * source->tensors[i].bytes; /* no overflow: files in memory */
     }
     u.memory += source->block_bytes;
     u.is_done = tnd_calloc(2 * source->n_tensors + 1, sizeof(u.is_done[0]));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A config.json that was read and resolved, as values of the GGUF convention (docs/gguf.md of
- * ggml-org/ggml) and keys of our own where it has none. */
+ * Converts a resolved config.json to values of the GGUF convention (docs/gguf.md of ggml-org/ggml),
+ * and to our own keys where the convention has none. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 static const struct member {
     size_t offset;
-    const char *key; /* behind the architecture; NULL: it becomes none by itself */
+    const char *key; /* after the architecture; NULL: not stored as it is */
     bool is_integer;
 } members[] = {
 #define INTEGER_ROW(name, where, key) {offsetof(struct tnd_hf_config, name), key, true},
@@ -67,7 +67,8 @@ static enum tandem_status add_encoder(tandem_source *source, const struct tnd_co
     return TANDEM_OK;
 }
 
-/* Scores grow with mscale_all_dim, as DeepSeek's own code and transformers have it. */
+/* Adds the values of latent attention. Scores are scaled by mscale_all_dim, as in DeepSeek's code
+ * and transformers. */
 static enum tandem_status add_latent(tandem_source *source, const struct tnd_config_reader *reader,
                                      struct tandem_error *error)
 {
@@ -114,7 +115,7 @@ enum tandem_status tnd_hf_add_values(tandem_source *source, const struct tnd_con
         TND_TRY(tnd_source_set_integer(source, key, config->n_rot, error));
     }
     if (config->head_dim != TND_NOT_SAID && !reader->family->is_latent) {
-        /* llama.cpp does not take one length for the other */
+        /* llama.cpp needs both lengths */
         snprintf(key, sizeof(key), "%s.attention.value_length", architecture);
         TND_TRY(tnd_source_set_integer(source, key, config->head_dim, error));
     }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Members of config.json (llama, mistral, qwen2, qwen3 and their kinds with experts) and keys of
- * GGUF files: those that are used, those that are known to be harmless, each with a word why, and
- * those that must be off. What stands in no list may change results, and is refused by name. Facts:
- * the configurations and models of Hugging Face's transformers, versions 4 and 5;
+ * GGUF files: those that are used, those that are known to be harmless, each with the reason, and
+ * those that must be off. Anything that is in no list may change results, and is refused by name.
+ * Facts: the configurations and models of Hugging Face's transformers, versions 4 and 5;
  * gguf-py/gguf/constants.py of ggml-org/llama.cpp. */
 #ifndef TND_LLAMA_LISTS_H
 #define TND_LLAMA_LISTS_H
 
-/* X(member, where, key behind the architecture or NULL): whole numbers, and numbers. Where: TOP of
- * config.json, in ROPE (rope_scaling or rope_parameters), or BOTH, where ROPE counts; OWN: on top,
- * of families that name it (hf_families.c). */
+/* X(member, where, key after the architecture or NULL): integers, and numbers. Where: TOP: top
+ * level of config.json; ROPE: in rope_scaling or rope_parameters; BOTH: ROPE overrides TOP; OWN:
+ * top level, only for families that list it in `own` (hf_families.c). */
 #define TND_CONFIG_INTEGERS(X)                                                                     \
     X(hidden_size, TOP, "embedding_length")                                                        \
     X(intermediate_size, TOP, "feed_forward_length")                                               \
@@ -83,7 +83,7 @@
     X(scale_attn_weights)                                                                          \
     X(is_decoder)                                                                                  \
     X(rope_interleave)
-/* Flags that only families have that name them. */
+/* Flags that only families listing them in `own` have. */
 #define TND_CONFIG_OWN_FLAGS                                                                       \
     "attention_out_bias use_qk_norm use_parallel_residual new_decoder_architecture multi_query "   \
     "parallel_attn scale_attn_weights is_decoder rope_interleave"
@@ -207,7 +207,8 @@
     X(decoder_bias, "of the head that guesses masked tokens")                                      \
     X(cache_implementation, "memory")
 
-/* X(member, a number that leaves results as they are): also false, null, and nothing. */
+/* X(member, neutral number): values that do not change results are accepted: the number, false,
+ * null, empty ones. */
 #define TND_CONFIG_OFF(X)                                                                          \
     X(decoder_sparse_step, 1)                                                                      \
     X(mlp_only_layers, 0)                                                                          \
@@ -241,7 +242,7 @@
     X(norm_bias, 0)                                                                                \
     X(classifier_bias, 0)
 
-/* X("key behind the architecture", kind, why harmless or NULL) */
+/* X("key after the architecture", kind, why harmless or NULL) */
 #define TND_LLAMA_KEYS(X)                                                                          \
     X("embedding_length", INTEGER, NULL)                                                           \
     X("feed_forward_length", INTEGER, NULL)                                                        \
@@ -282,7 +283,7 @@
     X("hidden_activation", TEXT, NULL)                                                             \
     X("classifier.output_labels", ARRAY, "names of scores")
 
-/* X("key behind the architecture", number that leaves results as they are) */
+/* X("key after the architecture", number that does not change results) */
 #define TND_LLAMA_OFF_KEYS(X)                                                                      \
     X("leading_dense_block_count", 0)                                                              \
     X("expert_gating_func", 1)                                                                     \
@@ -300,8 +301,8 @@
     X("attn_logit_softcapping", 0)                                                                 \
     X("final_logit_softcapping", 0)
 
-/* X("whole key", kind): keys of our own, made of a config.json. (tandem.scores_of_mean 1
- * means classifier.pooling_type 1, and is no longer written.) */
+/* X("whole key", kind): our own keys, written from config.json. (tandem.scores_of_mean 1 is the
+ * older form of classifier.pooling_type 1, and is no longer written.) */
 #define TND_OWN_KEYS(X)                                                                            \
     X("tandem.rope.pairs", TEXT)                                                                   \
     X("tandem.rope.truncate", INTEGER)                                                             \

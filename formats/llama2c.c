@@ -14,13 +14,13 @@
 #define LLAMA2C_MAGIC    0x616b3432u /* "ak42" */
 #define V0_HEADER_BYTES  28
 #define V1_HEADER_BYTES  256
-#define MAX_SIZE         (1 << 24) /* of a size in a header that is taken for one */
-#define V1_SHARED_OFFSET 36 /* byte that says whether the classifier is the token embedding */
+#define MAX_SIZE         (1 << 24) /* larger sizes: not a version 0 header */
+#define V1_SHARED_OFFSET 36        /* byte: the classifier is the token embedding */
 
 struct layout {
     const char *format;
     size_t header_bytes;
-    /* two tables of context x head_size / 2 that nobody needs stand before the output */
+    /* two unused tables of context x head_size / 2 precede the output */
     bool has_rope_tables;
     enum tnd_llama_role order[TND_LLAMA_ROLES];
 };
@@ -49,7 +49,7 @@ struct header {
     bool shared_classifier; /* the file ends without output.weight */
 };
 
-/* Little-endian, whatever the machine is. */
+/* Little-endian on any machine. */
 static uint32_t read_u32(const unsigned char *bytes)
 {
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
@@ -88,7 +88,8 @@ static enum tandem_status check_header_bytes(const unsigned char *bytes, size_t 
                          name, n, wanted);
 }
 
-/* Version 0 has no magic number, so that every file of an unknown format comes here. */
+/* Whether seven integers can be a version 0 header, which has no magic number: every file of an
+ * unknown format gets here. */
 static bool could_be_sizes(const unsigned char *sizes)
 {
     for (int i = 0; i < 7; i++) {
@@ -100,7 +101,7 @@ static bool could_be_sizes(const unsigned char *sizes)
     return true;
 }
 
-/* Fills the header; the sign of a version 0 vocabulary tells whether the classifier is shared. */
+/* Fills the header; a negative vocabulary of version 0 means that the classifier is not shared. */
 static enum tandem_status read_header(const unsigned char *bytes, size_t n, const char *name,
                                       struct header *out, struct tandem_error *error)
 {
@@ -137,13 +138,12 @@ static enum tandem_status read_header(const unsigned char *bytes, size_t n, cons
                                              .kv_heads = read_i32(sizes + 16),
                                              .vocabulary = vocabulary,
                                              .context = read_i32(sizes + 24)};
-    char
-        read_as[256]; /* without a magic number any file may come here: say what it was taken for */
+    char read_as[256]; /* any unknown file gets here: say what it was read as */
     snprintf(read_as, sizeof(read_as), "%s, read as %s", name, out->layout->format);
     return tnd_llama_dims_from(&shape, read_as, TANDEM_E_FORMAT, &out->dims, error);
 }
 
-/* Bytes of all tensors of a role together; false on overflow. */
+/* Total bytes of all tensors of a role; false on overflow. */
 static bool role_bytes(const struct header *header, enum tnd_llama_role role, size_t *out_bytes)
 {
     int64_t ne[3];
@@ -169,7 +169,7 @@ static bool rope_table_bytes(const struct header *header, size_t *out_bytes)
                         (size_t)header->dims.head_size, out_bytes);
 }
 
-/* Compares what the header promises with what the file has, before anything is taken from it. */
+/* Compares the size that the header implies with the file's, before any tensor is read. */
 static enum tandem_status check_file_bytes(const struct header *header, size_t n, const char *name,
                                            struct tandem_error *error)
 {
@@ -199,7 +199,7 @@ static enum tandem_status check_file_bytes(const struct header *header, size_t n
     return TANDEM_OK;
 }
 
-/* Adds all tensors in the file's order. All sizes have been checked. */
+/* Adds all tensors in the file's order, after all sizes have been checked. */
 static enum tandem_status add_tensors(tandem_source *source, const struct header *header,
                                       const unsigned char *bytes, struct tandem_error *error)
 {

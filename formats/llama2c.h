@@ -5,8 +5,8 @@
 
 #include "formats/source.h"
 
-/** Reads a checkpoint from memory, which the source borrows; `name` stands in messages. Errors:
- *  FORMAT, TRUNCATED, UNSUPPORTED_BUILD (version 2 and later), MEMORY. */
+/** Reads a checkpoint from memory, which the source borrows; `name` is used in messages. Errors:
+ * FORMAT, TRUNCATED, UNSUPPORTED_BUILD (version 2 and later), MEMORY. */
 enum tandem_status tnd_llama2c_read(const void *bytes, size_t n, const char *name,
                                     tandem_source **out_source, struct tandem_error *error);
 

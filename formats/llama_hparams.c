@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Hyper-parameters of a llama: from a source's values (keys of the GGUF convention, which begin
- * with the name of the architecture), or from a shape. All checks of them are here and in
- * llama_tensors.c; whoever computes with a source or converts it comes through. */
+ * Hyper-parameters of Llama-like models, from a source's values (keys of the GGUF convention, which
+ * start with the architecture's name) or from a shape. All checks of them are here and in
+ * llama_tensors.c; every use and conversion of a source as a model passes them. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,12 +16,12 @@
 #define MAX_HEAD_SIZE 65536
 #define MAX_LATENT    65536
 
-/* A source and the architecture that begins its keys. */
+/* A source and the architecture with which its keys start. */
 struct reader {
     const tandem_source *source;
     const struct tnd_llama_architecture *architecture;
     char key[96];    /* the key read last */
-    int64_t own_key; /* of latent attention: values of a head's key that do not rotate */
+    int64_t own_key; /* latent attention: unrotated values per head's key */
 };
 
 static const char *key_of(struct reader *reader, const char *name)
@@ -42,7 +42,7 @@ static enum tandem_status check_count(const char *name, enum tandem_status statu
                          "%s: %s is %lld, expected 1 to 2147483647", name, what, (long long)value);
 }
 
-/* Heads must share out evenly, and rope turns pairs. Fills q_dim and kv_dim. */
+/* Checks that heads divide evenly and that RoPE has whole pairs. Fills q_dim and kv_dim. */
 static enum tandem_status check_heads(const char *name, enum tandem_status status,
                                       struct tandem_hparams *h, struct tandem_error *error)
 {
@@ -150,7 +150,7 @@ enum tandem_status tnd_llama_dims_from(const struct tandem_llama_shape *shape, c
 
 /* ---- reading ---- */
 
-/* A whole number that must be there, 1 to 2^31 - 1. */
+/* Reads a required integer, 1 to 2^31 - 1. */
 static enum tandem_status read_count(struct reader *reader, const char *name, int64_t *out,
                                      struct tandem_error *error)
 {
@@ -165,7 +165,7 @@ static enum tandem_status read_count(struct reader *reader, const char *name, in
     return TANDEM_OK;
 }
 
-/* As read_count, with a value for files that do not say. */
+/* As read_count, with a default for files without the key. */
 static enum tandem_status read_count_or(struct reader *reader, const char *name, int64_t otherwise,
                                         int64_t *out, struct tandem_error *error)
 {
@@ -175,7 +175,7 @@ static enum tandem_status read_count_or(struct reader *reader, const char *name,
     return check_count("llama", TANDEM_E_FORMAT, key, *out, error);
 }
 
-/* The number of the key that was read last. */
+/* Checks the value of the key read last. */
 static enum tandem_status check_range(const struct reader *reader, int64_t value, int64_t low,
                                       int64_t high, struct tandem_error *error)
 {
@@ -220,8 +220,9 @@ static enum tandem_status find_architecture(struct reader *reader, struct tandem
                      name);
 }
 
-/* Latent attention: a key is n_rot values that rotate, which all heads share, and the latent
- * vector; what heads make of it goes to queries and outputs (arXiv:2405.04434, section 2.1). */
+/* Reads latent attention: a key consists of n_rot rotated values that all heads share, and the
+ * latent vector; the heads' projections of it are applied to queries and outputs instead
+ * (arXiv:2405.04434, section 2.1). */
 static enum tandem_status read_latent(struct reader *reader, struct tandem_hparams *h,
                                       int64_t *out_own_key, struct tandem_error *error)
 {
@@ -255,7 +256,7 @@ static enum tandem_status read_heads(struct reader *reader, struct tandem_hparam
 {
     TND_TRY(read_count(reader, "attention.head_count", &h->heads, error));
     TND_TRY(read_count_or(reader, "attention.head_count_kv", h->heads, &h->kv_heads, error));
-    if (h->dim % h->heads != 0) { /* files of other shapes say their head size */
+    if (h->dim % h->heads != 0) { /* then dim / heads is no default */
         TND_TRY(read_count(reader, "attention.key_length", &h->head_size, error));
     } else {
         TND_TRY(
@@ -265,7 +266,7 @@ static enum tandem_status read_heads(struct reader *reader, struct tandem_hparam
     return check_heads("llama", TANDEM_E_FORMAT, h, error);
 }
 
-/* Groups of experts; one group, or none, is all of them. */
+/* Reads groups of experts; 0 or 1 groups: experts are chosen among all. */
 static enum tandem_status read_groups(struct reader *reader, struct tandem_hparams *h,
                                       struct tandem_error *error)
 {
@@ -275,7 +276,7 @@ static enum tandem_status read_groups(struct reader *reader, struct tandem_hpara
     if (groups == 0 || (groups == 1 && used <= 1)) {
         return TANDEM_OK;
     }
-    const int64_t least = h->router == TANDEM_ROUTER_SIGMOID ? 2 : 1; /* the two best of a group */
+    const int64_t least = h->router == TANDEM_ROUTER_SIGMOID ? 2 : 1; /* a score needs two */
     TND_TRY(check_range(reader, groups, 1, h->experts / least, error));
     if (h->experts % groups != 0 || used < 1 || used > groups ||
         h->experts / groups * used < h->experts_used) {
@@ -290,7 +291,7 @@ static enum tandem_status read_groups(struct reader *reader, struct tandem_hpara
     return TANDEM_OK;
 }
 
-/* How a router weighs, and which layers have one. */
+/* Reads how a router weighs experts, and which layers have one. */
 static enum tandem_status read_router(struct reader *reader, struct tandem_hparams *h,
                                       struct tandem_error *error)
 {
@@ -319,7 +320,7 @@ static enum tandem_status read_router(struct reader *reader, struct tandem_hpara
     if (a->is_latent) {
         TND_TRY(read_groups(reader, h, error));
     }
-    if ((a->has & TND_HAS(SHARED_SHARE)) == 0 && h->shared_hidden > 0) { /* several are one */
+    if ((a->has & TND_HAS(SHARED_SHARE)) == 0 && h->shared_hidden > 0) { /* they form one */
         (void)tandem_source_integer(reader->source, key_of(reader, "expert_shared_count"), &shared);
         if (shared < 0 || shared > 1024 || h->expert_hidden > INT32_MAX / 1024) {
             return refuse_number(reader->key, (double)shared, error);
@@ -329,7 +330,7 @@ static enum tandem_status read_router(struct reader *reader, struct tandem_hpara
     return TANDEM_OK;
 }
 
-/* Experts, and how wide they are. Files of Qwen's that are older than the key of the width have
+/* Reads the number of experts and their width. Older Qwen files without the key of the width have
  * feed_forward_length / expert_used_count. */
 static enum tandem_status read_experts(struct reader *reader, struct tandem_hparams *h,
                                        struct tandem_error *error)
@@ -384,7 +385,7 @@ static enum tandem_status read_activation(struct reader *reader, struct tandem_h
                          "llama: the activation is %.40s, which is not known", name);
 }
 
-/* A truth value for each layer; nothing happens where there is no such list. */
+/* Reads a bool per layer; `out` is unchanged without such a list. */
 static enum tandem_status read_layers(const struct reader *reader, const char *key, int64_t layers,
                                       const uint8_t **out, struct tandem_error *error)
 {
@@ -403,14 +404,14 @@ static enum tandem_status read_layers(const struct reader *reader, const char *k
     return TANDEM_OK;
 }
 
-/* The window, and where a list says so the layers that have it. */
+/* Reads the window, and the layers that have it if there is a list of them. */
 static enum tandem_status read_window(struct reader *reader, struct tandem_hparams *h,
                                       struct tandem_error *error)
 {
     int64_t window = 0;
     (void)tandem_source_integer(reader->source, key_of(reader, "attention.sliding_window"),
                                 &window);
-    /* where the other layers differ by more than that, they must be known */
+    /* layers with a window differ in more than the window: they must be known */
     const bool is_kind = reader->architecture->is_rotated_in_windows ||
                          reader->architecture->window_freq_base != 0.0f ||
                          reader->architecture->has_plain_windows;
@@ -432,7 +433,7 @@ static enum tandem_status read_window(struct reader *reader, struct tandem_hpara
     return TANDEM_OK;
 }
 
-/* What layers do at their place: rope and its bases, scales and caps. */
+/* Reads what depends on the layer or position: RoPE and its bases, scales and caps. */
 static enum tandem_status read_scales(struct reader *reader, struct tandem_hparams *h,
                                       struct tandem_error *error)
 {
@@ -492,14 +493,14 @@ static enum tandem_status read_scales(struct reader *reader, struct tandem_hpara
     return TANDEM_OK;
 }
 
-/* Files of some converters do not say how many tokens there are: the embedding does. */
+/* Rows of a tensor: the vocabulary in files of converters that do not state it. */
 static int64_t rows_of(const tandem_source *source, const char *name)
 {
     struct tandem_source_tensor found;
     return tandem_source_find(source, name, &found) ? found.ne[1] : 0;
 }
 
-/* How a text becomes one vector, and what encoders have beside that. */
+/* Reads the pooling, and other values of encoders. */
 static enum tandem_status read_pooling(struct reader *reader, struct tandem_hparams *h,
                                        struct tandem_error *error)
 {
@@ -534,8 +535,8 @@ static enum tandem_status read_pooling(struct reader *reader, struct tandem_hpar
     return TANDEM_OK;
 }
 
-/* block_count counts layers that predict ahead, too, even where the checkpoint that was converted
- * had none of them. */
+/* Reads the prediction layers (MTP), which block_count includes even if the converted checkpoint
+ * had none. */
 static enum tandem_status read_nextn(struct reader *reader, struct tandem_hparams *h,
                                      struct tandem_error *error)
 {
@@ -601,7 +602,7 @@ enum key_kind {
     KEY_NUMBER = 1 << TND_VALUE_INTEGER | 1 << TND_VALUE_NUMBER,
     KEY_TEXT = 1 << TND_VALUE_TEXT,
     KEY_ARRAY = 1 << TND_VALUE_ARRAY,
-    KEY_LAYERS = 1 << TND_VALUE_ARRAY | 1 << TND_VALUE_INTEGER /* or every so many */
+    KEY_LAYERS = 1 << TND_VALUE_ARRAY | 1 << TND_VALUE_INTEGER /* or a period */
 };
 
 static const struct {
@@ -636,7 +637,7 @@ static enum tandem_status refuse_key(const struct tnd_source_value *value,
                          value->key, why);
 }
 
-/* A key that begins with the architecture, `name` being the rest. */
+/* Checks a key of the architecture; `name` is the rest. */
 static enum tandem_status check_key(const struct reader *reader, const struct tandem_hparams *h,
                                     const struct tnd_source_value *value, const char *name,
                                     struct tandem_error *error)
@@ -676,7 +677,7 @@ static enum tandem_status check_key(const struct reader *reader, const struct ta
                       "is not known to this version, and may change results", error);
 }
 
-/* Keys of the architecture, and ours. Others say nothing that a llama is computed by. */
+/* Checks keys of the architecture, and our own. Other keys do not affect the computation. */
 static enum tandem_status check_keys(const struct reader *reader, const struct tandem_hparams *h,
                                      struct tandem_error *error)
 {
@@ -700,7 +701,7 @@ static enum tandem_status check_keys(const struct reader *reader, const struct t
     return TANDEM_OK;
 }
 
-/* What no layer without experts has, and what no layer with experts has. */
+/* Groups that layers without experts lack, and groups that layers with experts lack. */
 #define OF_EXPERTS                                                                                 \
     (TND_HAS(ROUTER) | TND_HAS(EXPERTS) | TND_HAS(SHARED) | TND_HAS(SHARED_SHARE) |                \
      TND_HAS(EXPERT_BIAS) | TND_HAS(CHOICE_BIAS))
@@ -708,13 +709,12 @@ static enum tandem_status check_keys(const struct reader *reader, const struct t
     (TND_HAS(FFN) | TND_HAS(FFN_W1) | TND_HAS(FFN_UP) | TND_HAS(FUSED_FFN) | TND_HAS(FFN_BIAS) |   \
      TND_HAS(FFN_W1_BIAS))
 
-/* Which tensors there must be, and which must not: see the groups in llama_tensors.h. [1]: of
- * layers with experts. */
+/* Sets which groups of tensors are required and which are not allowed. [1]: layers with experts. */
 static void read_promises(const struct reader *reader, const struct tandem_hparams *h,
                           enum tnd_llama_promise out[2][TND_LLAMA_GROUPS])
 {
     static const struct {
-        const char *key; /* of models whose config.json says it */
+        const char *key; /* stored from config.json */
         uint64_t groups;
     } said[] = {
         {"tandem.has.output", TND_HAS(OUTPUT)},
@@ -730,7 +730,7 @@ static void read_promises(const struct reader *reader, const struct tandem_hpara
                       TND_HAS(ROUTER) | TND_HAS(EXPERTS);
     const bool is_llama =
         a->norm == TANDEM_LLAMA_RMS_NORM && (a->has & TND_HAS(SINKS)) == 0 && !a->is_latent;
-    uint64_t allowed = TND_HAS(OUTPUT); /* and biases in files of llama's kind */
+    uint64_t allowed = TND_HAS(OUTPUT); /* and biases for llama */
     allowed |= is_llama ? TND_HAS(QKV_BIAS) | TND_HAS(OUTPUT_BIAS) | TND_HAS(FFN_BIAS) |
                               TND_HAS(FFN_W1_BIAS)
                         : 0;
@@ -786,7 +786,7 @@ enum tandem_status tandem_source_hparams(const tandem_source *source,
     TND_TRY(read_all(&reader, &h, error));
     struct tnd_llama_dims dims = dims_of(&h);
     dims.own_key = reader.own_key;
-    dims.own_q_dim = h.heads * (reader.own_key + h.n_rot); /* each below 2^31 */
+    dims.own_q_dim = h.heads * (reader.own_key + h.n_rot); /* factors below 2^31 */
     TND_TRY(check_keys(&reader, &h, error));
     read_promises(&reader, &h, promises);
     TND_TRY(tnd_llama_check_tensors(source, &dims, &h, promises, error));

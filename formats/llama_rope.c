@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How rope is scaled, by the keys of the GGUF convention (docs/gguf.md of ggml-org/ggml), and the
- * divisors of its angles. Formulas: llama 3.1's model card; YaRN, Peng et al. 2023
+ * Reads the RoPE scaling from keys of the GGUF convention (docs/gguf.md of ggml-org/ggml), and
+ * computes the divisors of its angles. Formulas: Llama 3.1's model card; YaRN, Peng et al. 2023
  * (arXiv:2309.00071); LongRoPE, Ding et al. 2024 (arXiv:2402.13753); details and defaults as in
  * modeling_rope_utils.py of huggingface/transformers. */
 #include <math.h>
@@ -13,7 +13,7 @@
 
 #define PI 3.14159265358979323846
 
-/* A source and the architecture that begins its keys. */
+/* A source and the architecture with which its keys start. */
 struct reader {
     const tandem_source *source;
     const char *architecture;
@@ -53,8 +53,8 @@ static enum tandem_status read_original(struct reader *reader, double otherwise,
                : bad_scaling(reader->key, h->rope_original, error);
 }
 
-/* Frequencies whose waves are shorter than original / high stay, those longer than original / low
- * are divided by the factor. */
+/* Reads Llama 3's scaling: frequencies of wavelengths below original / high are kept, those above
+ * original / low are divided by the factor, those between in part. */
 static enum tandem_status read_llama3(struct reader *reader, struct tandem_hparams *h,
                                       struct tandem_error *error)
 {
@@ -67,16 +67,16 @@ static enum tandem_status read_llama3(struct reader *reader, struct tandem_hpara
     return read_original(reader, 8192.0, h, error);
 }
 
-/* The pair that turns so often in the original context; with a fraction. */
+/* The (fractional) index of the pair that makes `turns` turns in the original context. */
 static double pair_of(const struct tandem_hparams *h, double turns)
 {
     return (double)h->n_rot * log(h->rope_original / (turns * 2.0 * PI)) /
            (2.0 * log((double)h->freq_base));
 }
 
-/* Pairs that turn more often than beta_fast times in the original context stay, those that turn
- * less often than beta_slow times are slowed, and those between in part. Queries and keys grow by
- * 0.1 ln(factor) + 1, times rope.scaling.attn_factor. */
+/* Reads YaRN: pairs that make more than beta_fast turns in the original context are kept, those
+ * that make less than beta_slow turns are slowed down, those between in part. Queries and keys are
+ * scaled by 0.1 ln(factor) + 1, times rope.scaling.attn_factor. */
 static enum tandem_status read_yarn(struct reader *reader, struct tandem_hparams *h,
                                     struct tandem_error *error)
 {
@@ -104,7 +104,7 @@ static enum tandem_status read_yarn(struct reader *reader, struct tandem_hparams
     h->rope_low = fmax(truncates != 0 ? floor(low) : low, 0.0);
     h->rope_high = fmin(truncates != 0 ? ceil(high) : high, (double)h->n_rot - 1.0);
     h->rope_high += h->rope_high == h->rope_low ? 0.001 : 0.0;
-    /* with latent attention scores grow instead, by yarn_log_multiplier */
+    /* with latent attention scores are scaled instead, by yarn_log_multiplier */
     h->rope_magnitude =
         h->rope_factor > 1.0 && h->kv_latent == 0 ? (float)(0.1 * log(h->rope_factor) + 1.0) : 1.0f;
     return TANDEM_OK;
@@ -113,7 +113,7 @@ static enum tandem_status read_yarn(struct reader *reader, struct tandem_hparams
 static enum tandem_status read_kind(struct reader *reader, const char *type, double factor,
                                     struct tandem_hparams *h, struct tandem_error *error)
 {
-    /* the base of "dynamic" grows for texts beyond the context only, and no session goes there */
+    /* the base of "dynamic" grows only beyond the context, where no session decodes */
     if (strcmp(type, "none") == 0 || strcmp(type, "default") == 0 || strcmp(type, "dynamic") == 0) {
         return TANDEM_OK;
     }
@@ -185,13 +185,13 @@ enum tandem_status tnd_llama_read_rope(const tandem_source *source, struct tande
     return TANDEM_OK;
 }
 
-/* How much of pair i is slowed, 0 to 1. */
+/* How much pair i is slowed down, 0 to 1. */
 static double slowed(const struct tandem_hparams *h, int64_t i)
 {
     double share;
     if (h->rope_scaling == TANDEM_ROPE_LLAMA3) {
         const double frequency = pow((double)h->freq_base, -2.0 * (double)i / (double)h->n_rot);
-        /* waves of this pair in the original context */
+        /* turns of this pair in the original context */
         const double waves = h->rope_original * frequency / (2.0 * PI);
         share = 1.0 - (waves - h->rope_low) / (h->rope_high - h->rope_low);
     } else {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reader of safetensors files, single and sharded. The header is read from left to right; tensors
- * are borrowed from the mapping where their place in it is aligned. */
+ * Reader of safetensors files, single and sharded. The header is parsed in one pass; tensors borrow
+ * from the mapping if their data is aligned. */
 #include "formats/safetensors.h"
 
 #include <limits.h>
@@ -58,7 +58,7 @@ static enum tandem_status broken(const struct reader *reader, const char *name, 
 
 /* ---- one tensor ---- */
 
-/* Takes a list of at most `most` counts. */
+/* Parses a list of at most `most` counts. */
 static enum tandem_status take_counts(struct tnd_json *json, int64_t *out, int most, int *out_n,
                                       struct tandem_error *error)
 {
@@ -78,7 +78,7 @@ static enum tandem_status take_counts(struct tnd_json *json, int64_t *out, int m
 }
 
 struct entry {
-    const char *name; /* as the header spells it */
+    const char *name; /* as in the header */
     char type[16];
     int64_t shape[TANDEM_MAX_DIMS];
     int n_dims; /* -1: not stated */
@@ -126,7 +126,7 @@ static enum tandem_status note_place(struct reader *reader, const struct entry *
     return tnd_places_add(&reader->places, place, reader->json.name, error);
 }
 
-/* Bytes, until tnd_hf_unpack makes values of them. */
+/* Adds an F8 tensor as raw bytes, which tnd_hf_unpack converts. */
 static enum tandem_status add_f8(const struct reader *reader, const char *name,
                                  const struct entry *entry, struct tandem_error *error)
 {
@@ -207,7 +207,7 @@ static enum tandem_status take_metadata(struct reader *reader, struct tandem_err
     while (tnd_json_next_member(&walk, key, sizeof(key))) {
         const char *begin = json->at;
         if (tnd_json_pull_string(json, text, sizeof(text), error) == TANDEM_E_LIMIT) {
-            json->at = begin; /* a long one, of no use to us */
+            json->at = begin; /* too long; not needed */
             TND_TRY(tnd_json_skip(json, error));
             continue;
         }
@@ -220,7 +220,7 @@ static enum tandem_status take_metadata(struct reader *reader, struct tandem_err
     return walk.status;
 }
 
-/* The data must be covered without holes and overlaps. */
+/* Checks that the tensors cover the data without gaps and overlaps. */
 static enum tandem_status check_places(struct reader *reader, struct tandem_error *error)
 {
     int64_t end = 0;
@@ -288,7 +288,7 @@ static enum tandem_status read_file(const void *bytes, size_t n, const char *pat
 
 /* ---- the files of a model ---- */
 
-/* Path of a file beside `path`; false when it is too long. */
+/* Path of a file in the folder of `path`; false: too long. */
 static bool beside(const char *path, const char *name, char out[PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
@@ -322,7 +322,7 @@ enum tandem_status tnd_safetensors_in_folder(const char *path, char *out_path,
         path);
 }
 
-/* Reads a small file beside `path`; none is there: `out` stays empty. */
+/* Reads a small file in the folder of `path`; `out` stays empty if it does not exist. */
 static enum tandem_status read_beside(const char *path, const char *name, char out_path[PATH_MAX],
                                       struct tnd_file *out, struct tandem_error *error)
 {
@@ -381,15 +381,15 @@ enum tandem_status tnd_safetensors_read(const void *bytes, size_t n, const char 
 /* Files that an index names, each once. */
 struct file_list {
     char (*names)[MAX_FILE_NAME];
-    size_t *ends;    /* behind the last tensor of each file; NULL until they are read */
-    uint16_t *slots; /* hash table of places in the list + 1, open addressing; 0: free */
+    size_t *ends;    /* number of tensors after each file was read; NULL before */
+    uint16_t *slots; /* hash table of index in the list + 1, open addressing; 0: free */
     int n;
     size_t capacity;
-    int64_t n_tensors; /* that the index names and a model needs */
+    int64_t n_tensors; /* that the index lists and a model needs */
 };
 #define FILE_SLOTS (2 * MAX_FILES) /* a power of two */
 
-/* The slot of a name, or the free one where it would stand. */
+/* The slot of a name, or the free slot for it. */
 static uint16_t *file_slot(const struct file_list *files, const char *name)
 {
     size_t at = (size_t)tnd_hash_string(name, 0) & (FILE_SLOTS - 1);
@@ -424,7 +424,7 @@ static enum tandem_status note_file(struct file_list *files, const struct tnd_js
     return TANDEM_OK;
 }
 
-/* The tensor of that name came from the file that the index says. */
+/* Checks that the tensor of that name came from the file that the index states. */
 static enum tandem_status check_place(const struct file_list *files, const struct tnd_json *json,
                                       const tandem_source *source, const char *name,
                                       const char *file, struct tandem_error *error)
@@ -440,8 +440,8 @@ static enum tandem_status check_place(const struct file_list *files, const struc
                          tnd_short_name(json->name), name, file);
 }
 
-/* "weight_map": notes the files; when they have been read (`source` is not NULL), checks what is in
- * them. */
+/* Parses "weight_map": lists the files; after they have been read (`source` is not NULL), checks
+ * their tensors. */
 static enum tandem_status read_map(struct tnd_json *json, struct file_list *files,
                                    const tandem_source *source, bool is_model,
                                    struct tandem_error *error)
@@ -488,7 +488,7 @@ static enum tandem_status read_index(struct tnd_json *json, struct file_list *fi
     return TANDEM_OK;
 }
 
-/* Each tensor stands where the index says, and no other is there. */
+/* Checks that each tensor is in the file that the index states, and that there are no others. */
 static enum tandem_status check_index(const struct tnd_json *json, struct file_list *files,
                                       tandem_source *source, bool is_model, size_t n_before,
                                       struct tandem_error *error)
@@ -506,7 +506,7 @@ static enum tandem_status check_index(const struct tnd_json *json, struct file_l
     return TANDEM_OK;
 }
 
-/* Adds one of the files of an index, of either format. */
+/* Adds the tensors of one file of an index, in either format. */
 static enum tandem_status add_file(const struct tnd_file *file, const char *path, bool is_model,
                                    tandem_source *source, struct tandem_error *error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Models of Hugging Face: config.json into the GGUF convention (names of tensors: hf_names.c).
- * Names and defaults after the configuration and modelling files of transformers (llama, mistral,
- * qwen2, qwen3) and docs/gguf.md of ggml-org/ggml. Members that may change results and are not
- * known are refused: see llama-lists.h. */
+ * Converts config.json of Hugging Face's models to the GGUF convention (names of tensors:
+ * hf_names.c). Names and defaults after the configuration and modelling files of transformers
+ * (llama, mistral, qwen2, qwen3) and docs/gguf.md of ggml-org/ggml. Unknown members may change
+ * results and are refused: see llama-lists.h. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "formats/llama_tensors.h"
 #include "formats/safetensors.h"
 
-#define LARGEST ((int64_t)1 << 62) /* of a whole number that anybody means */
+#define LARGEST ((int64_t)1 << 62) /* no real model has larger integers */
 
 enum where { TOP = 1, ROPE = 2, BOTH = 3, OWN = 4 };
 
@@ -68,7 +68,7 @@ static enum tandem_status take_null(struct tnd_json *json, bool *out_is_null,
     return *out_is_null ? tnd_json_skip(json, error) : TANDEM_OK;
 }
 
-/* A number, or null: not said. `is_integer`: a whole one is expected. */
+/* Parses a number, or null: not stated. `is_integer`: requires an integer. */
 static enum tandem_status take_number(struct tnd_json *json, const char *key, bool is_integer,
                                       int64_t *out_integer, double *out_number,
                                       struct tandem_error *error)
@@ -101,7 +101,8 @@ static enum tandem_status take_flag(struct tnd_json *json, const char *key, bool
     return tnd_json_pull_bool(json, out, error);
 }
 
-/* A member that must leave results as they are: false, null, nothing, or its neutral number. */
+/* Accepts only values of a member that do not change results: false, null, an empty object, list or
+ * text, or the neutral number. */
 static enum tandem_status take_off(struct tnd_json *json, const char *key, double neutral,
                                    struct tandem_error *error)
 {
@@ -122,7 +123,7 @@ static enum tandem_status take_off(struct tnd_json *json, const char *key, doubl
                                              "asks for what this version does not compute", error);
 }
 
-/* A token, or null. */
+/* Parses a token, or null. */
 static enum tandem_status take_token(struct tnd_json *json, const char *key,
                                      struct tnd_end_tokens *tokens, struct tandem_error *error)
 {
@@ -132,13 +133,13 @@ static enum tandem_status take_token(struct tnd_json *json, const char *key,
     if (token != TND_NOT_SAID && tokens->n == TND_MAX_END_TOKENS) {
         return tnd_hf_refuse(json, TANDEM_E_LIMIT, key, "has more than 64 tokens", error);
     }
-    if (token != TND_NOT_SAID && token >= 0 && token <= INT32_MAX) { /* others are never chosen */
+    if (token != TND_NOT_SAID && token >= 0 && token <= INT32_MAX) { /* others cannot be tokens */
         tokens->ids[tokens->n++] = (int32_t)token;
     }
     return TANDEM_OK;
 }
 
-/* A token, or a list of tokens, or null. */
+/* Parses a token, a list of tokens, or null. */
 static enum tandem_status take_tokens(struct tnd_json *json, const char *key,
                                       struct tnd_end_tokens *out, struct tandem_error *error)
 {
@@ -153,7 +154,7 @@ static enum tandem_status take_tokens(struct tnd_json *json, const char *key,
     return walk.status;
 }
 
-/* Names of hidden_act that are computed: ours; NULL: silu. */
+/* Parses hidden_act: sets our name of a supported activation; NULL: silu. */
 static enum tandem_status take_activation(struct tnd_json *json, struct tnd_hf_config *config,
                                           struct tandem_error *error)
 {
@@ -216,7 +217,7 @@ static enum tandem_status take_layer_types(struct tnd_json *json, struct tnd_hf_
     return walk.status;
 }
 
-/* 1 for each layer that rotates, 0 for the others; or null. */
+/* Parses a list of 1 for each layer that rotates and 0 for others, or null. */
 static enum tandem_status take_rotated(struct tnd_json *json, struct tnd_hf_config *config,
                                        struct tandem_error *error)
 {
@@ -248,7 +249,7 @@ static enum tandem_status take_rotated(struct tnd_json *json, struct tnd_hf_conf
 static enum tandem_status take_object(const struct tnd_config_reader *reader, enum where where,
                                       struct tandem_error *error);
 
-/* A classifier of texts gives scores. */
+/* Parses the architectures: a text classifier returns scores. */
 static enum tandem_status take_architectures(struct tnd_json *json, struct tnd_hf_config *config,
                                              struct tandem_error *error)
 {
@@ -268,7 +269,7 @@ static enum tandem_status take_architectures(struct tnd_json *json, struct tnd_h
     return walk.status;
 }
 
-/* How DeepSeek V2 chooses experts. */
+/* Parses DeepSeek V2's method of choosing experts. */
 static enum tandem_status take_method(struct tnd_json *json, struct tnd_hf_config *config,
                                       struct tandem_error *error)
 {
@@ -283,7 +284,7 @@ static enum tandem_status take_method(struct tnd_json *json, struct tnd_hf_confi
                                "is neither greedy nor group_limited_greedy", error);
 }
 
-/* A text that must be one of two, or null. `out_is_second` stays where nothing is said. */
+/* Parses a text that must be one of two, or null, which leaves `out_is_second` unchanged. */
 static enum tandem_status take_choice(struct tnd_json *json, const char *key, const char *first,
                                       const char *second, bool *out_is_second,
                                       struct tandem_error *error)
@@ -306,8 +307,8 @@ static enum tandem_status take_choice(struct tnd_json *json, const char *key, co
                : tnd_hf_refuse(json, TANDEM_E_UNSUPPORTED_BUILD, key, why, error);
 }
 
-/* Members that are texts, most of them with one value that is computed; ModernBERT's scores are
- * those of the first token or of the mean of all. */
+/* Parses members that are texts, most of which have one supported value; ModernBERT's
+ * classifier_pooling is that of the first token or the mean. */
 static enum tandem_status take_text(const struct tnd_config_reader *reader, const char *key,
                                     bool *out_is_known, struct tandem_error *error)
 {
@@ -324,7 +325,7 @@ static enum tandem_status take_text(const struct tnd_config_reader *reader, cons
     return TANDEM_OK;
 }
 
-/* A number of the lists. `out_is_known` is false for another member. */
+/* Parses a number of the lists. `out_is_known` is set to false for other members. */
 static enum tandem_status take_member(const struct tnd_config_reader *reader, const char *key,
                                       enum where where, bool *out_is_known,
                                       struct tandem_error *error)
@@ -371,7 +372,7 @@ static bool is_one_of(const char *key, const char *a, const char *b)
     return strcmp(key, a) == 0 || strcmp(key, b) == 0;
 }
 
-/* Rope of the layers with a window, which has a base and no scaling (Gemma 3). */
+/* Parses the RoPE of layers with a window, which has its own base and no scaling (Gemma 3). */
 static enum tandem_status take_window_rope(const struct tnd_config_reader *reader,
                                            struct tandem_error *error)
 {
@@ -420,7 +421,7 @@ static enum tandem_status take_rope(const struct tnd_config_reader *reader, cons
                                                        "says once more how rope is scaled", error);
 }
 
-/* What is in no list, or must leave results as they are. */
+/* Refuses members that are in no list, and values that would change results. */
 static enum tandem_status take_other(struct tnd_json *json, const char *key,
                                      struct tandem_error *error)
 {
@@ -466,7 +467,7 @@ static enum tandem_status take_factors(struct tnd_json *json, const char *key, f
     return walk.status;
 }
 
-/* Members of rope_scaling and rope_parameters that are no numbers. */
+/* Parses the members of rope_scaling and rope_parameters that are not numbers. */
 static enum tandem_status take_rope_member(const struct tnd_config_reader *reader, const char *key,
                                            struct tandem_error *error)
 {
@@ -511,7 +512,7 @@ static enum tandem_status take_one(const struct tnd_config_reader *reader, const
     bool is_known = false;
     if (where == TOP && (tnd_llama_lists(reader->family->ignores, key) ||
                          (is_quantized(key) && tnd_json_peek(json) == '{'))) {
-        return tnd_json_skip(json, error); /* (weights: take_type has read how) */
+        return tnd_json_skip(json, error); /* take_type has parsed quantization_config */
     }
     if (where == TOP && tnd_llama_lists(reader->family->lacks, key)) {
         return take_other(json, key, error);
@@ -571,14 +572,14 @@ static enum tandem_status take_object(const struct tnd_config_reader *reader, en
     return walk.status;
 }
 
-/* What the members of an object are to be read by. */
+/* The model_type of an object of config.json. */
 struct type {
     char name[64];
-    const char *at; /* the object; NULL: there is none */
+    const char *at; /* the object; NULL: none */
 };
 
-/* The model's type, and that of its text where that is one part of it. Weights that are quantised
- * in a way that is not known are refused whatever the type is. */
+/* Finds the model's type, and its text part's if it has one. Unknown quantised weights are refused
+ * whatever the type is. */
 static enum tandem_status take_type(struct tnd_json *json, struct type *out, struct type *out_text,
                                     struct tnd_hf_quantized *out_quantized,
                                     struct tandem_error *error)
@@ -601,7 +602,7 @@ static enum tandem_status take_type(struct tnd_json *json, struct type *out, str
     return walk.status;
 }
 
-/* What transformers passes over where the text is a part of a model. */
+/* Refuses members that transformers ignores in the text part of a model. */
 static enum tandem_status check_text(const struct tnd_config_reader *reader,
                                      struct tandem_error *error)
 {
@@ -614,7 +615,7 @@ static enum tandem_status check_text(const struct tnd_config_reader *reader,
                                "of text_config is passed over by transformers", error);
 }
 
-/* Members of the text at `text`. */
+/* Parses the members of the text part. */
 static enum tandem_status take_text_config(const struct tnd_config_reader *reader, const char *text,
                                            struct tandem_error *error)
 {
@@ -629,7 +630,7 @@ static enum tandem_status take_text_config(const struct tnd_config_reader *reade
     return check_text(reader, error);
 }
 
-/* Members beside those of the text. */
+/* Parses members outside the text part. */
 static enum tandem_status take_whole(const struct tnd_config_reader *reader,
                                      const struct tnd_hf_whole *whole, struct tandem_error *error)
 {
@@ -643,7 +644,7 @@ static enum tandem_status take_whole(const struct tnd_config_reader *reader,
         const bool is_token = is_one_of(key, "bos_token_id", "eos_token_id");
         const bool is_taken =
             is_token || is_quantized(key) || is_one_of(key, "model_type", "tie_word_embeddings");
-        const bool is_left = is_token && tnd_json_peek(json) == 'n'; /* text_config says which */
+        const bool is_left = is_token && tnd_json_peek(json) == 'n'; /* text_config's counts */
         TND_TRY(is_left || tnd_hf_is_of_other_parts(key) ? tnd_json_skip(json, error)
                 : is_taken                               ? take_one(reader, key, TOP, error)
                                                          : take_other(json, key, error));
@@ -651,12 +652,13 @@ static enum tandem_status take_whole(const struct tnd_config_reader *reader,
     return walk.status;
 }
 
-/* Whoever wants a language model says what it is. */
+/* Stores the type of a model that we cannot read, for the message when a language model is
+ * needed. */
 static enum tandem_status tell_other(tandem_source *source, const struct type *type,
                                      const struct type *text, struct tandem_error *error)
 {
     char name[192];
-    const bool is_taken = tnd_llama_architecture_of(type->name) != NULL; /* by another convention */
+    const bool is_taken = tnd_llama_architecture_of(type->name) != NULL; /* a GGUF name */
     if (text->at != NULL && text->name[0] != '\0') {
         snprintf(name, sizeof(name), "%s of more than text (text_config is of %s)", type->name,
                  text->name);
@@ -670,7 +672,7 @@ static enum tandem_status tell_other(tandem_source *source, const struct type *t
                                  : tnd_source_set_text(source, "general.architecture", name, error);
 }
 
-/* The text's family; NULL: none that is read. */
+/* The text part's family; NULL: unsupported. */
 static const struct tnd_hf_family *text_family(const struct tnd_hf_whole *whole,
                                                const struct type *text)
 {
@@ -692,7 +694,7 @@ enum tandem_status tnd_safetensors_read_ends(const void *bytes, size_t n, const 
     while (tnd_json_next_member(&walk, key, sizeof(key))) {
         if (strcmp(key, "eos_token_id") == 0) {
             TND_TRY(take_tokens(&json, key, out, error));
-        } else { /* how tokens are chosen: options of the program, not of the model */
+        } else { /* sampling: options of programs, not of the model */
             TND_TRY(tnd_json_skip(&json, error));
         }
     }
@@ -729,7 +731,7 @@ enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, cons
     } else {
         TND_TRY(take_object(&reader, TOP, error));
     }
-    if (ends != NULL && ends->n > 0) { /* generation_config.json counts before config.json */
+    if (ends != NULL && ends->n > 0) { /* generation_config.json overrides config.json */
         config.ends = *ends;
     }
     TND_TRY(tnd_hf_resolve(&reader, error));

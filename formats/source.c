@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sources: the list of tensors and values that every model format ends in, and the choice of the
- * loader by a file's first bytes. Formats themselves are read elsewhere (llama2c.c). */
+ * Sources: the tensors and values of a model file of any format, and the choice of the loader by a
+ * file's first bytes. The loaders are in other files (llama2c.c, ...). */
 #include "formats/source.h"
 
 #include <limits.h>
@@ -78,7 +78,6 @@ enum tandem_status tnd_source_add(tandem_source *source, const char *name, enum 
     return TANDEM_OK;
 }
 
-/* Adds a value with copies of its key and text; a list changes its owner. */
 enum tandem_status tnd_source_add_value(tandem_source *source, const char *key,
                                         struct tnd_source_value value, struct tandem_error *error)
 {
@@ -145,7 +144,7 @@ enum tandem_status tnd_source_set_text_bytes(tandem_source *source, const char *
     return tnd_source_add_value(source, key, item, error);
 }
 
-/* Whether a key is among the first n. */
+/* Whether a key is among the first n values. */
 static bool has_key(const tandem_source *source, size_t n, const char *key)
 {
     size_t i = 0;
@@ -178,7 +177,7 @@ enum tandem_status tnd_source_copy_values(tandem_source *source, const tandem_so
 
 /* ---- opening and closing ---- */
 
-/* Formats in the order in which they are tried; the last one has no sure mark. */
+/* Formats in the order in which they are tried; the last one has no unique mark. */
 static const struct format {
     bool (*is_it)(const uint8_t *bytes, size_t n);
     enum tandem_status (*read)(const void *bytes, size_t n, const char *path,
@@ -192,8 +191,8 @@ static const struct format {
     {NULL, tnd_llama2c_read},
 };
 
-/* Tensors may share bytes in formats that allow it (tied weights). That their sum stays near the
- * bytes of the files bounds what a file makes us allocate and write when it is converted. */
+/* Some formats let tensors share bytes (tied weights). A bound on the sum of their sizes bounds
+ * what a file makes us allocate and write when it is converted. */
 static enum tandem_status check_sum(const tandem_source *source, const char *path,
                                     struct tandem_error *error)
 {
@@ -218,7 +217,7 @@ static enum tandem_status check_sum(const tandem_source *source, const char *pat
 
 _Thread_local bool tnd_source_copies;
 
-/* What is there of a source's file. */
+/* Reads the record of an incomplete copy (formats/partial.h). */
 static enum tandem_status begin_parts(tandem_source *source, const char *path,
                                       struct tandem_error *error)
 {
@@ -245,7 +244,7 @@ static enum tandem_status open_source(const char *path, tandem_source **out_sour
     }
     enum tandem_status status = format->read(file.data, file.bytes, path, &source, error);
     if (status != TANDEM_OK) {
-        /* What was read as zeros is no wrong format. */
+        /* missing bytes read as zeros are not a format error */
         const enum tandem_status whole = tandem_mapped_check(file.data, file.bytes, error);
         tnd_file_close(&file);
         return whole != TANDEM_OK ? whole : status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lists of values in a source, kept in GGUF's encoding, and reading all values one by one. */
+ * Lists of values in a source, kept in GGUF's encoding, and iteration over all values. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -23,7 +23,7 @@ void tnd_source_array_free(struct tnd_source_array *array)
     }
 }
 
-/* Notes where each text of a list begins. The loader has checked all lengths. */
+/* Stores the offset of each text of a list, whose lengths the loader has checked. */
 static void note_texts(struct tnd_source_array *array)
 {
     size_t at = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A source with its weight matrices in another type. Each row goes through F32. */
+ * Converts the weight matrices of a source to another type, row by row via F32. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -22,7 +22,8 @@ static int64_t rows_of(const struct tandem_source_tensor *tensor)
     return tensor->ne[1] * tensor->ne[2] * tensor->ne[3];
 }
 
-/* Bytes of one tensor after conversion, and rounded up to where the next one begins. */
+/* Bytes of one tensor after conversion, and `out_step`: the same rounded up to the next tensor's
+ * offset. */
 static bool converted_bytes(const struct tandem_source_tensor *tensor, enum tandem_type type,
                             size_t *out_bytes, size_t *out_step)
 {
@@ -69,7 +70,7 @@ static enum tandem_status convert_tensors(const tandem_source *source, enum tand
         const enum tandem_type target = converted_type(tensor, type);
         size_t bytes = 0;
         size_t step = 0;
-        (void)converted_bytes(tensor, type, &bytes, &step); /* fitted when the memory was sized */
+        (void)converted_bytes(tensor, type, &bytes, &step); /* did not overflow in take_memory */
         if (target == tensor->type) {
             memcpy(at, tensor->data, bytes);
         } else {
@@ -82,7 +83,7 @@ static enum tandem_status convert_tensors(const tandem_source *source, enum tand
     return TANDEM_OK;
 }
 
-/* Memory for all tensors, and for one row in F32. */
+/* Allocates memory for all tensors, and for one row in F32. */
 static enum tandem_status take_memory(const tandem_source *source, enum tandem_type type,
                                       void **out_memory, float **out_row,
                                       struct tandem_error *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory and files of a source, bounded by what its file may ask for, and the check that names
- * differ. */
+ * Memory and files of a source, bounded by the size of its file, and the check that names differ.
+ */
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -87,7 +87,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorts the names; equal ones are neighbours then. */
+/* Checks that names differ: equal names are neighbours after sorting. */
 static enum tandem_status check_list(const char **names, size_t n, const char *what,
                                      const char *path, struct tandem_error *error)
 {
