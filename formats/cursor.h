@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reading bytes that are not trusted: a place in a range, and little-endian numbers. Nothing is
- * read beyond the end. */
+ * Reading untrusted bytes: a position in a range, and little-endian numbers. Never reads beyond the
+ * end. */
 #ifndef TND_CURSOR_H
 #define TND_CURSOR_H
 
@@ -19,7 +19,7 @@ struct tnd_cursor {
     const char *name; /* of the file, for messages */
 };
 
-/** The end of a path that is too long for a message. */
+/** The path for messages: only its end if it is long. */
 static inline const char *tnd_short_name(const char *path)
 {
     const size_t most = 90;
@@ -49,7 +49,7 @@ static inline size_t tnd_cursor_left(const struct tnd_cursor *cursor)
     return cursor->n - cursor->at;
 }
 
-/** Takes `bytes` bytes. `what` names them in the message. Errors: TRUNCATED. */
+/** Consumes `bytes` bytes. `what` names them in messages. Errors: TRUNCATED. */
 enum tandem_status tnd_cursor_take(struct tnd_cursor *cursor, uint64_t bytes, const char *what,
                                    const uint8_t **out_bytes, struct tandem_error *error);
 enum tandem_status tnd_cursor_u32(struct tnd_cursor *cursor, const char *what, uint32_t *out,

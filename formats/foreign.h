@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Tensors as other libraries store them: types that we lack, strides, byte order. What fits is
- * borrowed, the rest is copied into memory of the source: 64-bit floats are rounded to F32, other
- * integers and truth values become I32 (a value beyond it is refused). */
+ * Tensors in layouts of other libraries: types that we lack, strides, byte order. Data that we can
+ * use is borrowed; other data is copied to memory of the source: 64-bit floats are rounded to F32,
+ * other integers and bools become I32 (values out of its range are refused). */
 #ifndef TND_FOREIGN_H
 #define TND_FOREIGN_H
 
 #include "formats/source.h"
 
-/* X(NAME, safetensors' name, torch's storage, bytes, type here) */
+/* X(NAME, safetensors' name, torch's storage class, bytes, our type) */
 #define TND_FOREIGN_TYPE_LIST(X)                                                                   \
     X(F32, "F32", "FloatStorage", 4, F32)                                                          \
     X(F16, "F16", "HalfStorage", 2, F16)                                                           \
@@ -39,17 +39,17 @@ struct tnd_foreign_tensor {
     const uint8_t *storage;
     size_t storage_bytes;
     bool is_big_endian;
-    bool widens;       /* F16 and BF16 become F32 */
-    size_t file_bytes; /* bounds what is copied */
+    bool widens;       /* converts F16 and BF16 to F32 */
+    size_t file_bytes; /* bounds the copied bytes */
 };
 
 /** Bytes of a value. */
 size_t tnd_foreign_bytes(enum tnd_foreign_type type);
-/** Type by safetensors' name, or by torch's storage class; false when there is none. */
+/** Type by safetensors' name, or by torch's storage class; false: unknown. */
 bool tnd_foreign_from_name(const char *name, enum tnd_foreign_type *out);
 bool tnd_foreign_from_storage(const char *name, enum tnd_foreign_type *out);
 
-/** Strides of a tensor without gaps; false when they do not fit into 63 bits. */
+/** Sets the strides of a tensor without gaps; false: they do not fit in 63 bits. */
 bool tnd_foreign_dense(struct tnd_foreign_tensor *tensor);
 
 /** Adds the tensor to a source. Errors: FORMAT, LIMIT, MEMORY. */

@@ -12,9 +12,9 @@
 #define TND_GGUF_MAX_ALIGNMENT     65536
 #define TND_GGUF_MAX_NAME          64
 #define TND_GGUF_MAX_KEY           65535
-#define TND_GGUF_MAX_DEPTH         4 /* of lists in lists */
+#define TND_GGUF_MAX_DEPTH         4 /* of nested lists */
 
-/* X(NAME, number, bytes of one; of TEXT and ARRAY the least). */
+/* X(NAME, number, bytes of a value; for TEXT and ARRAY the minimum). */
 #define TND_GGUF_TYPE_LIST(X)                                                                      \
     X(U8, 0, 1)                                                                                    \
     X(I8, 1, 1)                                                                                    \
@@ -30,7 +30,7 @@
     X(I64, 11, 8)                                                                                  \
     X(F64, 12, 8)
 
-/* Number of BCML1 in files that have the order of Q4_1. */
+/* The type number of BCML1 in older files, whose blocks have Q4_1's order. */
 #define TND_GGUF_BCML1_BEFORE 240
 
 enum tnd_gguf_type {
@@ -40,23 +40,23 @@ enum tnd_gguf_type {
         TND_GGUF_TYPES
 };
 
-/** Bytes of one value of a type, at least; 0 for a number that is no type. */
+/** Minimum bytes of a value of a type; 0: no such type. */
 size_t tnd_gguf_type_bytes(uint32_t type);
 
-/** A scalar that stands at `bytes`; `out` gets kind, integer or number. The type is no text and no
- *  list. */
+/** Reads a scalar at `bytes`; sets kind and integer or number of `out`. The type is neither text
+ * nor list. */
 void tnd_gguf_scalar(uint32_t type, const uint8_t *bytes, struct tnd_source_value *out);
 
-/** Whether the bytes begin like a GGUF file. */
+/** Whether the bytes start like a GGUF file. */
 bool tnd_gguf_is(const uint8_t *bytes, size_t n);
 
-/** Reads a file in memory, which the source borrows; the other files of a split model are found
- *  beside `path` and mapped. Errors: FORMAT, TRUNCATED, UNSUPPORTED_BUILD, FILE, MEMORY, LIMIT. */
+/** Reads a file in memory, which the source borrows; the other files of a split model are mapped
+ * from the folder of `path`. Errors: FORMAT, TRUNCATED, UNSUPPORTED_BUILD, FILE, MEMORY, LIMIT. */
 enum tandem_status tnd_gguf_read(const void *bytes, size_t n, const char *path,
                                  tandem_source **out_source, struct tandem_error *error);
 
-/** gguf_metadata.c: reads `count` keys with their values into `source` (NULL: checks them only).
- *  Errors: as above. */
+/** gguf_metadata.c: reads `count` keys and values into `source` (NULL: only checks them). Errors:
+ * those of tnd_gguf_read. */
 enum tandem_status tnd_gguf_read_values(struct tnd_cursor *cursor, uint64_t count,
                                         tandem_source *source, struct tandem_error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reading JSON from left to right without building a tree: memory does not grow with what a hostile
- * file contains. For headers of model files. RFC 8259; numbers as integers or doubles. */
+ * A pull parser for JSON, without a tree: memory does not grow with a hostile file. For headers of
+ * model files. RFC 8259; numbers are integers or doubles. */
 #ifndef TND_JSON_PULL_H
 #define TND_JSON_PULL_H
 
@@ -19,24 +19,24 @@ struct tnd_json {
     const char *name; /* of the file, for messages */
 };
 
-/** The next byte that is no blank, not taken; 0 at the end. */
+/** The next byte that is not white space, not consumed; 0 at the end. */
 char tnd_json_peek(struct tnd_json *json);
-/** Takes a string, decoded to UTF-8 and terminated, of less than `capacity` bytes; a zero character
- *  is refused unless the string is passed over (`out` NULL). Errors: FORMAT, LIMIT. */
+/** Parses a string, decodes it to UTF-8 and terminates it; at most `capacity` - 1 bytes. A zero
+ * character is refused unless `out` is NULL (skips the string). Errors: FORMAT, LIMIT. */
 enum tandem_status tnd_json_pull_string(struct tnd_json *json, char *out, size_t capacity,
                                         struct tandem_error *error);
-/** Takes a number. `out_is_integer`: it is a whole one below 2^63, which `out_integer` gets. */
+/** Parses a number. `out_is_integer`: it is an integer below 2^63, stored in `out_integer`. */
 enum tandem_status tnd_json_number(struct tnd_json *json, double *out_number, int64_t *out_integer,
                                    bool *out_is_integer, struct tandem_error *error);
-/** Takes a whole number that is not negative. Errors: FORMAT. */
+/** Parses a non-negative integer. Errors: FORMAT. */
 enum tandem_status tnd_json_count(struct tnd_json *json, int64_t *out, struct tandem_error *error);
-/** Takes true or false. Errors: FORMAT. */
+/** Parses true or false. Errors: FORMAT. */
 enum tandem_status tnd_json_pull_bool(struct tnd_json *json, bool *out, struct tandem_error *error);
-/** Passes over a value of any kind. Errors: FORMAT. */
+/** Skips a value of any kind. Errors: FORMAT. */
 enum tandem_status tnd_json_skip(struct tnd_json *json, struct tandem_error *error);
 
-/** A walk through an object or a list, with their brackets. It begins with the file and the error
- *  set and all else zero; what is between two steps takes one value:
+/** Iterates over an object or list, brackets included. Set `json` and `error`, all else zero; parse
+ * one value between two steps:
  *
  *      struct tnd_json_walk walk = {.json = json, .error = error};
  *      while (tnd_json_next_member(&walk, key, sizeof(key))) {
@@ -46,19 +46,19 @@ enum tandem_status tnd_json_skip(struct tnd_json *json, struct tandem_error *err
 struct tnd_json_walk {
     struct tnd_json *json;
     struct tandem_error *error;
-    int64_t n;       /* values that were reached */
-    int64_t i;       /* the one at hand, from 0 */
-    const char *key; /* as the file spells it, behind its quote */
+    int64_t n;       /* values reached so far */
+    int64_t i;       /* index of the current value */
+    const char *key; /* as in the file, after its quote */
     enum tandem_status status;
 };
 
-/** Steps to the next value of an object, with its key, of less than `capacity` bytes; `key` NULL:
- *  passed over. False: there is none. Errors, in walk->status: FORMAT, LIMIT. */
+/** Steps to the next value of an object and copies its key, of less than `capacity` bytes (`key`
+ * NULL: skips it). False at the end and after errors in walk->status: FORMAT, LIMIT. */
 bool tnd_json_next_member(struct tnd_json_walk *walk, char *key, size_t capacity);
 /** Steps to the next value of a list, likewise. */
 bool tnd_json_next_item(struct tnd_json_walk *walk);
 
-/** Nothing but blanks is left. Errors: FORMAT. */
+/** Checks that only white space is left. Errors: FORMAT. */
 enum tandem_status tnd_json_end(struct tnd_json *json, struct tandem_error *error);
 
 #endif

@@ -320,7 +320,7 @@ static enum tandem_status read_router(struct reader *reader, struct tandem_hpara
     if (a->is_latent) {
         TND_TRY(read_groups(reader, h, error));
     }
-    if ((a->has & TND_HAS(SHARED_SHARE)) == 0 && h->shared_hidden > 0) { /* they form one */
+    if ((a->has & TND_HAS(SHARED_SHARE)) == 0 && h->shared_hidden > 0) { /* joined into one */
         (void)tandem_source_integer(reader->source, key_of(reader, "expert_shared_count"), &shared);
         if (shared < 0 || shared > 1024 || h->expert_hidden > INT32_MAX / 1024) {
             return refuse_number(reader->key, (double)shared, error);

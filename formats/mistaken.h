@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Files that were taken for models of another kind: what their first bytes say. */
+ * Tells by a file's first bytes what it is instead of the expected kind of model. */
 #ifndef TND_MISTAKEN_H
 #define TND_MISTAKEN_H
 
@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** What a file is that is no model of the kind looked for, for a message: "an empty file", "a GGUF
- *  file, which tandem-llama runs". NULL: its first bytes do not say. Knows no ONNX models. */
+/** What a file that is not a model of the expected kind is, for messages: "an empty file", "a GGUF
+ * file, which tandem-llama runs". NULL: unknown. Does not recognise ONNX models. */
 const char *tnd_mistaken_for(const uint8_t *bytes, size_t n);
-/** Whether bytes begin as an ONNX model does. */
+/** Whether the bytes start like an ONNX model. */
 bool tnd_mistaken_onnx(const uint8_t *bytes, size_t n);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Mixes of types that llama.cpp writes: which tensor gets which type (llama_tensor_get_type of
- * src/llama-quant.cpp in ggml-org/llama.cpp; architecture Falcon has rules of its own there, which
- * are left out here). */
+ * Mixes of types that llama.cpp writes: the type of each tensor (llama_tensor_get_type of
+ * src/llama-quant.cpp in ggml-org/llama.cpp; its special rules for Falcon are left out). */
 #ifndef TND_MIX_LIST_H
 #define TND_MIX_LIST_H
 
-/* X(MIX, "name", general.file_type, most tensors, the output, embeddings of tokens). Embeddings
- * that are the output, too, are what the output is. */
+/* X(MIX, "name", general.file_type, type of most tensors, of the output, of token embeddings).
+ * Embeddings tied to the output have the output's type. */
 #define TND_MIX_LIST(X)                                                                            \
     X(Q4_0, "q4_0", 2, Q4_0, Q6_K, Q4_0)                                                           \
     X(Q4_1, "q4_1", 3, Q4_1, Q6_K, Q4_1)                                                           \
@@ -39,8 +38,8 @@
     X(TQ2_0, "tq2_0", 37, TQ2_0, Q6_K, Q4_K)                                                       \
     X(MXFP4_MOE, "mxfp4_moe", 38, Q8_0, Q8_0, Q8_0)
 
-/* X(MIX, part of a block, when, type): the first that holds; none: what most tensors are. V: also
- * the three of attention in one tensor; UP: also its twin that is activated. */
+/* X(MIX, part of a block, condition, type): the first row that holds; none: the type of most
+ * tensors. V includes the fused QKV matrix; UP includes the gate. */
 #define TND_MIX_RULES(X)                                                                           \
     X(Q2_K, V, GROUPS_OF_4, Q4_K)                                                                  \
     X(Q2_K, V, ALWAYS, Q3_K)                                                                       \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Where the data of each tensor of a file lies. Tensors that share bytes are refused: a small file
- * could otherwise ask for many times its size in memory and in converted files. */
+ * Byte ranges of a file's tensors. Overlapping ones are refused: a small file could otherwise make
+ * us use many times its size in memory and in converted files. */
 #ifndef TND_PLACES_H
 #define TND_PLACES_H
 
@@ -12,7 +12,7 @@
 struct tnd_place {
     int64_t begin; /* bytes from the start of the data */
     int64_t end;
-    const char *name; /* borrowed; need not end in a zero byte */
+    const char *name; /* borrowed; not terminated */
     int name_bytes;
 };
 
@@ -23,11 +23,11 @@ struct tnd_places {
     size_t capacity;
 };
 
-/** Adds a place with begin <= end. Errors: MEMORY. */
+/** Adds a range with begin <= end. Errors: MEMORY. */
 enum tandem_status tnd_places_add(struct tnd_places *places, struct tnd_place place,
                                   const char *path, struct tandem_error *error);
-/** Sorts the places and refuses the first two that overlap, by name. `path` is for the message.
- *  Errors: FORMAT. */
+/** Sorts the ranges and refuses the first overlap, naming both tensors. `path` is used in the
+ * message. Errors: FORMAT. */
 enum tandem_status tnd_places_check(struct tnd_places *places, const char *path,
                                     struct tandem_error *error);
 void tnd_places_fini(struct tnd_places *places);

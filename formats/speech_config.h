@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the JSON files beside a Whisper model say about its text: config.json and
- * generation_config.json, as transformers' WhisperGenerationMixin reads them. */
+ * Settings of a Whisper model's decoder from its config.json and generation_config.json, as
+ * transformers' WhisperGenerationMixin reads them. */
 #ifndef TND_SPEECH_CONFIG_H
 #define TND_SPEECH_CONFIG_H
 
@@ -26,7 +26,7 @@ struct tnd_speech_config {
     int32_t start;                        /* decoder_start_token_id; -1: not stated */
     int32_t no_timestamps;                /* no_timestamps_token_id; -1: not stated */
     int32_t max_tokens;                   /* positions of the decoder; 0: not stated */
-    int32_t bins;                         /* of the spectrogram; 0: not stated */
+    int32_t bins;                         /* bins of the spectrogram; 0: not stated */
     struct tnd_speech_tokens ends;        /* eos_token_id */
     struct tnd_speech_tokens never;       /* suppress_tokens */
     struct tnd_speech_tokens never_first; /* begin_suppress_tokens */
@@ -34,15 +34,14 @@ struct tnd_speech_config {
     struct tnd_speech_language languages[TND_SPEECH_MAX_LANGUAGES];
 };
 
-/** Nothing is stated. */
+/** Sets all members to "not stated". */
 void tnd_speech_config_init(struct tnd_speech_config *config);
-/** Reads `n` bytes of a JSON object; a member that is stated replaces what was there, other members
- *  are passed over. `name` stands in messages. After an error `config` is unspecified. Errors:
- *  FORMAT, LIMIT (more ids or languages than there is room for). */
+/** Parses `n` bytes of a JSON object; its members override those in `config`, others are skipped.
+ * `name` is used in messages. After an error `config` is unspecified. Errors: FORMAT, LIMIT (too
+ * many ids or languages). */
 enum tandem_status tnd_speech_config_read(struct tnd_speech_config *config, const char *bytes,
                                           size_t n, const char *name, struct tandem_error *error);
-/** As tnd_speech_config_read, of a file; one that is not there states nothing. Errors: also FILE.
- */
+/** As tnd_speech_config_read, from a file; a missing file changes nothing. Errors: also FILE. */
 enum tandem_status tnd_speech_config_open(struct tnd_speech_config *config, const char *path,
                                           struct tandem_error *error);
 

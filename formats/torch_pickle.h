@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A pickle machine that builds containers, numbers, texts and descriptions of tensors, and nothing
- * else: it calls no code, and every class or function but those in its list is refused by name.
- * Opcodes: Python's Lib/pickletools.py, protocols 2 to 5; what PyTorch writes with them:
- * torch/serialization.py and torch/_utils.py of pytorch/pytorch. */
+ * A pickle interpreter that builds only containers, numbers, texts and descriptions of tensors: it
+ * calls no code, and refuses by name every class and function that is not in its list. Opcodes:
+ * Python's Lib/pickletools.py, protocols 2 to 5; their use by PyTorch: torch/serialization.py and
+ * torch/_utils.py of pytorch/pytorch. */
 #ifndef TND_TORCH_PICKLE_H
 #define TND_TORCH_PICKLE_H
 
@@ -11,18 +11,18 @@
 
 enum tnd_pickle_kind {
     TND_PICKLE_NONE,
-    TND_PICKLE_INTEGER, /* truth values too */
+    TND_PICKLE_INTEGER, /* and bool */
     TND_PICKLE_NUMBER,
-    TND_PICKLE_TEXT, /* bytes too */
-    TND_PICKLE_LIST, /* tuples and sets too */
-    TND_PICKLE_DICT, /* items are keys and values in turn */
+    TND_PICKLE_TEXT, /* and bytes */
+    TND_PICKLE_LIST, /* and tuple, set */
+    TND_PICKLE_DICT, /* items alternate between keys and values */
     TND_PICKLE_GLOBAL,
     TND_PICKLE_STORAGE,
     TND_PICKLE_TENSOR,
     TND_PICKLE_MARK
 };
 
-/** What may stand behind a GLOBAL. */
+/** Classes and functions that a GLOBAL may name. */
 enum tnd_pickle_global {
     TND_PICKLE_ORDERED_DICT,
     TND_PICKLE_REBUILD_TENSOR,
@@ -55,11 +55,11 @@ struct tnd_pickle_value {
     };
 };
 
-/** Memory of a machine: chunks that are freed together. */
+/** Memory of an interpreter: chunks that are freed together. */
 struct tnd_pickle {
     struct tnd_cursor cursor;
     size_t budget; /* bytes that may still be allocated */
-    void *chunks;  /* each begins with a pointer to the next */
+    void *chunks;  /* each starts with a pointer to the next */
     unsigned char *at;
     size_t left;
     struct tnd_pickle_value **stack;
@@ -67,25 +67,25 @@ struct tnd_pickle {
     struct tnd_pickle_value **memo;
     size_t memo_capacity;
     size_t n_memo;
-    struct tnd_pickle_value **storages; /* all that were named */
+    struct tnd_pickle_value **storages; /* all storages referenced */
     size_t n_storages, storage_capacity;
 };
 
-/** A machine over bytes that it borrows, from `at` on. Always ends with fini. */
+/** Makes an interpreter over borrowed bytes, starting at `at`. Always call fini. */
 void tnd_pickle_init(struct tnd_pickle *machine, const void *bytes, size_t n, size_t at,
                      const char *name);
-/** Runs to the next STOP; `out_root` lives until fini, also beyond further runs. Errors: FORMAT,
- *  TRUNCATED, UNSUPPORTED_BUILD, LIMIT, MEMORY. */
+/** Runs to the next STOP; `out_root` is valid until fini, also after further runs. Errors: FORMAT,
+ * TRUNCATED, UNSUPPORTED_BUILD, LIMIT, MEMORY. */
 enum tandem_status tnd_pickle_run(struct tnd_pickle *machine,
                                   const struct tnd_pickle_value **out_root,
                                   struct tandem_error *error);
 void tnd_pickle_fini(struct tnd_pickle *machine);
 
-/** torch_objects.c: a GLOBAL by module and name; refuses what is not in its list. */
+/** torch_objects.c: finds a GLOBAL by module and name; refuses those not in the list. */
 enum tandem_status tnd_pickle_find_global(struct tnd_pickle *machine, const char *module,
                                           size_t module_n, const char *name, size_t name_n,
                                           struct tnd_pickle_value *out, struct tandem_error *error);
-/** What calling a GLOBAL with arguments gives: an OrderedDict, a tensor, ... */
+/** The result of calling a GLOBAL with arguments: an OrderedDict, a tensor, ... */
 enum tandem_status tnd_pickle_call(struct tnd_pickle *machine,
                                    const struct tnd_pickle_value *global,
                                    struct tnd_pickle_value *arguments, struct tnd_pickle_value *out,
@@ -93,7 +93,7 @@ enum tandem_status tnd_pickle_call(struct tnd_pickle *machine,
 /** The storage that a persistent id describes. */
 enum tandem_status tnd_pickle_storage(struct tnd_pickle *machine, const struct tnd_pickle_value *id,
                                       struct tnd_pickle_value *out, struct tandem_error *error);
-/** FORMAT with the place in the pickle. */
+/** Fails with FORMAT and the position in the pickle. */
 enum tandem_status tnd_pickle_broken(const struct tnd_pickle *machine, const char *what,
                                      struct tandem_error *error);
 /** Adds an item to a list or dict. Errors: MEMORY, LIMIT. */
@@ -102,11 +102,11 @@ enum tandem_status tnd_pickle_append(struct tnd_pickle *machine, struct tnd_pick
 
 /* ---- torch_tensors.c ---- */
 
-/** What a file is: all of a model, whose configuration is looked for, or one of its files. */
+/** Whether a file is a whole model, whose configuration is looked up, or one of its files. */
 enum tnd_torch_role {
     TND_TORCH_WHOLE,
-    TND_TORCH_PART,      /* names stay */
-    TND_TORCH_MODEL_PART /* names are those of a model of Hugging Face */
+    TND_TORCH_PART,      /* names are kept */
+    TND_TORCH_MODEL_PART /* names are mapped as of a Hugging Face model */
 };
 
 /** Bytes of one storage by key. */
@@ -124,14 +124,14 @@ struct tnd_torch_storages {
 };
 /** Sorts by key. */
 void tnd_torch_sort(struct tnd_torch_storages *storages);
-/** After sorting: whether all keys differ. Errors: FORMAT. */
+/** Checks sorted rows for duplicate keys. Errors: FORMAT. */
 enum tandem_status tnd_torch_check_keys(const struct tnd_torch_storages *storages, const char *path,
                                         struct tandem_error *error);
-/** After sorting: a row by key (TEXT), or NULL. */
+/** Finds a key (TEXT) in sorted rows; NULL: none. */
 const struct tnd_torch_storage *tnd_torch_find(const struct tnd_torch_storages *storages,
                                                const struct tnd_pickle_value *key);
-/** Adds all tensors below `root` to the source, names joined by '.', and plain values of dicts.
- *  Errors: FORMAT, TRUNCATED, LIMIT, MEMORY. */
+/** Adds all tensors in the tree of `root` to the source, names joined by '.', and scalars of dicts
+ * as values. Errors: FORMAT, TRUNCATED, LIMIT, MEMORY. */
 enum tandem_status tnd_torch_add(tandem_source *source, const struct tnd_pickle_value *root,
                                  const struct tnd_torch_storages *storages, const char *path,
                                  enum tnd_torch_role role, struct tandem_error *error);
@@ -139,10 +139,11 @@ enum tandem_status tnd_torch_add(tandem_source *source, const struct tnd_pickle_
 /* ---- loaders ---- */
 
 bool tnd_torch_zip_is(const uint8_t *bytes, size_t n);
-/** torch_zip.c: the archive that torch.save has written since version 1.6. */
+/** torch_zip.c: reads the archive that torch.save has written since version 1.6. */
 enum tandem_status tnd_torch_zip_read(const void *bytes, size_t n, const char *path,
                                       tandem_source **out_source, struct tandem_error *error);
-/** Adds one file's tensors to a source, which borrows the bytes. Errors: as above. */
+/** Adds one file's tensors to a source, which borrows the bytes. Errors: those of
+ * tnd_torch_zip_read. */
 enum tandem_status tnd_torch_zip_add(const void *bytes, size_t n, const char *path,
                                      enum tnd_torch_role role, tandem_source *source,
                                      struct tandem_error *error);
@@ -150,7 +151,8 @@ enum tandem_status tnd_torch_legacy_add(const void *bytes, size_t n, const char 
                                         enum tnd_torch_role role, tandem_source *source,
                                         struct tandem_error *error);
 bool tnd_torch_legacy_is(const uint8_t *bytes, size_t n);
-/** torch_legacy.c: pickles, then the storages, as torch.save wrote before. */
+/** torch_legacy.c: reads pickles followed by the storages, as torch.save wrote before version
+ * 1.6. */
 enum tandem_status tnd_torch_legacy_read(const void *bytes, size_t n, const char *path,
                                          tandem_source **out_source, struct tandem_error *error);
 

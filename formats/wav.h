@@ -11,13 +11,13 @@
 
 /** One channel of samples, -1 to 1: the mean of the file's channels. */
 struct tnd_wav {
-    int rate; /* samples a second */
+    int rate; /* samples per second */
     int64_t n;
     float *samples;
 };
 
-/** Reads the bytes of a file. `name` stands in messages. Ends with tnd_wav_free. Errors: FORMAT,
- *  TRUNCATED, UNSUPPORTED_BUILD (compressed, another width), MEMORY. */
+/** Reads the bytes of a file. `name` is used in messages. Free with tnd_wav_free. Errors: FORMAT,
+ * TRUNCATED, UNSUPPORTED_BUILD (compressed, or another sample width), MEMORY. */
 enum tandem_status tnd_wav_read(const void *bytes, size_t n, const char *name, struct tnd_wav *out,
                                 struct tandem_error *error);
 /** As tnd_wav_read, from a file. Errors: also FILE. */

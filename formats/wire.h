@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Messages in the wire format of Protocol Buffers, field by field. Source of the layout:
+ * Messages in the wire format of Protocol Buffers, field by field. Source:
  * https://protobuf.dev/programming-guides/encoding. The bytes are not trusted. */
 #ifndef TND_WIRE_H
 #define TND_WIRE_H
@@ -12,21 +12,21 @@ enum { TND_WIRE_VARINT = 0, TND_WIRE_8_BYTES = 1, TND_WIRE_BYTES = 2, TND_WIRE_4
 struct tnd_wire_field {
     uint32_t number;
     uint32_t wire;
-    uint64_t value;       /* of a varint or a fixed number */
-    const uint8_t *bytes; /* of TND_WIRE_BYTES: in the data of the cursor */
+    uint64_t value;       /* for a varint or fixed number */
+    const uint8_t *bytes; /* for TND_WIRE_BYTES: points into the cursor's data */
     size_t n;
 };
 
-/** Takes one varint. `what` names it in the message. Errors: TRUNCATED, FORMAT (too long). */
+/** Parses a varint. `what` names it in messages. Errors: TRUNCATED, FORMAT (too long). */
 enum tandem_status tnd_wire_varint(struct tnd_cursor *cursor, const char *what, uint64_t *out,
                                    struct tandem_error *error);
 
-/** Takes the next field of a message that has bytes left. Errors: TRUNCATED, FORMAT. */
+/** Parses the next field of a message; bytes must be left. Errors: TRUNCATED, FORMAT. */
 enum tandem_status tnd_wire_next(struct tnd_cursor *cursor, struct tnd_wire_field *out,
                                  struct tandem_error *error);
 
-/** A cursor over the message inside a field of TND_WIRE_BYTES. It keeps the places of the file for
- *  messages. Asserts that the field lies in `file`. */
+/** A cursor over the message inside a field of TND_WIRE_BYTES. It keeps positions in the file for
+ * messages. Asserts that the field lies in `file`. */
 struct tnd_cursor tnd_wire_inside(const struct tnd_cursor *file,
                                   const struct tnd_wire_field *field);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * ZIP archives that are not trusted: entries stored as they are or deflated, ZIP64 too. */
+ * Untrusted ZIP archives: entries stored or deflated, also ZIP64. */
 #ifndef TND_ZIP_H
 #define TND_ZIP_H
 
@@ -9,10 +9,10 @@ struct tnd_zip_entry {
     const char *name; /* in the archive, not terminated */
     size_t name_bytes;
     unsigned method;
-    uint32_t crc;        /* of the contents, as the archive says */
-    const uint8_t *data; /* as it is in the archive, inside of it */
+    uint32_t crc;        /* of the contents, as stated in the archive */
+    const uint8_t *data; /* the stored or compressed bytes in the archive */
     size_t packed_bytes;
-    size_t bytes; /* as the archive says: nothing has been unpacked */
+    size_t bytes; /* uncompressed size as stated in the archive, not checked */
 };
 
 struct tnd_zip {
@@ -22,13 +22,13 @@ struct tnd_zip {
 };
 
 bool tnd_zip_is(const uint8_t *bytes, size_t n);
-/** Reads the directory of an archive, whose bytes are borrowed. `name` stands in messages.
- *  Ends with tnd_zip_close. Errors: FORMAT, TRUNCATED, MEMORY. */
+/** Reads the directory of an archive, whose bytes are borrowed. `name` is used in messages. End
+ * with tnd_zip_close. Errors: FORMAT, TRUNCATED, MEMORY. */
 enum tandem_status tnd_zip_open(const void *bytes, size_t n, const char *name, struct tnd_zip *out,
                                 struct tandem_error *error);
 void tnd_zip_close(struct tnd_zip *zip);
 
-/** Whether `data` are the contents; else tnd_zip_inflate gives them. */
+/** Whether `data` are the contents; else use tnd_zip_inflate. */
 static inline bool tnd_zip_is_stored(const struct tnd_zip_entry *entry)
 {
     return entry->method == 0;
@@ -36,11 +36,11 @@ static inline bool tnd_zip_is_stored(const struct tnd_zip_entry *entry)
 /** Whether this build can read an entry. Errors: UNSUPPORTED_BUILD. */
 enum tandem_status tnd_zip_check(const struct tnd_zip *zip, const struct tnd_zip_entry *entry,
                                  struct tandem_error *error);
-/** Unpacks an entry that is not stored into `to`, which has room for its `bytes`. Errors:
- *  UNSUPPORTED_BUILD, FORMAT (damaged, or not of that length). */
+/** Decompresses a deflated entry to `to`, of its `bytes` bytes. Errors: UNSUPPORTED_BUILD, FORMAT
+ * (damaged, or another length). */
 enum tandem_status tnd_zip_inflate(const struct tnd_zip *zip, const struct tnd_zip_entry *entry,
                                    void *to, struct tandem_error *error);
-/** The checksum of bytes behind others whose checksum is `before` (0: none). */
+/** The checksum of bytes that follow others with checksum `before` (0: none). */
 uint32_t tnd_zip_crc(uint32_t before, const void *bytes, size_t n);
 
 #endif
