@@ -15,11 +15,11 @@
 #include "base/arena.h"
 #include "base/tnd_status.h"
 
-/* ---- bounds: a template is a program of strangers ---- */
+/* ---- bounds: a template is an untrusted program ---- */
 
 enum {
     TND_TEMPLATE_MAX_BYTES = 1 << 20,         /* of a template's text */
-    TND_TEMPLATE_MAX_DEPTH = 240,             /* of nested expressions, blocks and macro calls */
+    TND_TEMPLATE_MAX_DEPTH = 240,             /* nesting of expressions, blocks and macro calls */
     TND_TEMPLATE_MAX_OUTPUT = 64 << 20,       /* bytes of a rendering */
     TND_TEMPLATE_MAX_MEMORY = 512 << 20,      /* bytes of a rendering's arena */
     TND_TEMPLATE_MAX_STEPS = 20 * 1000 * 1000 /* nodes evaluated, values visited, KiB copied */
@@ -36,7 +36,7 @@ enum tnd_kind {
     TND_KIND_STRING,
     TND_KIND_LIST,
     TND_KIND_TUPLE,
-    TND_KIND_GENERATOR, /* a list that Jinja hands out item by item: no length, no index, no JSON */
+    TND_KIND_GENERATOR, /* a lazy list as in Jinja: no length, no index, no JSON */
     TND_KIND_DICT,
     TND_KIND_NAMESPACE, /* a dict whose members `set` may change */
     TND_KIND_MACRO,
@@ -44,14 +44,15 @@ enum tnd_kind {
     TND_KIND_LOOP      /* `loop` inside of a for block */
 };
 
-/* Text and who wrote each byte. Strings never change once they are values. */
+/* Text and the origin of each byte. Strings are immutable once they are values. */
 struct tnd_string {
     const char *bytes; /* UTF-8 as far as the input was; not terminated */
-    /* One byte each: 0 the template's, 1 the caller's variables. NULL: all are `is_user`. */
+    /* One byte per byte of text: 0: from the template, 1: from the caller's variables. NULL: all as
+     * `is_user` says. */
     const unsigned char *origin;
     size_t n;
     bool is_user;
-    bool is_markup; /* by the filters safe and escape: `+` escapes what it is joined with */
+    bool is_markup; /* set by the filters safe and escape: `+` escapes the other operand */
 };
 
 struct tnd_list;
@@ -66,7 +67,7 @@ struct tnd_value {
         bool truth;
         int64_t integer;
         double number;
-        const struct tnd_string *string; /* of UNDEFINED: the name */
+        const struct tnd_string *string; /* of UNDEFINED: its name */
         struct tnd_list *list;
         struct tnd_dict *dict;
         const struct tnd_function *function;
@@ -84,8 +85,8 @@ struct tnd_member {
     struct tnd_value key;
     struct tnd_value value;
 };
-/* Members in the order in which they were added. Looked up from front to back: dicts of chat
- * messages are small, and each look-up counts as steps. */
+/* Members in the order of insertion. Lookup is linear: dicts of chat messages are small, and each
+ * lookup counts as steps. */
 struct tnd_dict {
     struct tnd_member *members;
     size_t n, capacity;
@@ -94,7 +95,7 @@ struct tnd_dict {
 /* ---- trees ---- */
 
 enum tnd_template_node_kind {
-    /* expressions; a, b, c are operands, list the further ones */
+    /* expressions; a, b, c are operands, list holds more */
     TND_NODE_CONST,     /* value */
     TND_NODE_NAME,      /* name */
     TND_NODE_LIST,      /* list */
@@ -164,8 +165,8 @@ struct tnd_render {
     struct tnd_arena *arena;
     const char *name; /* of the template, for messages */
     struct tandem_error *error;
-    enum tandem_status status; /* the first failure */
-    int line;                  /* that is being evaluated */
+    enum tandem_status status; /* the first error */
+    int line;                  /* line being evaluated */
     int depth;
     int64_t steps;
     int64_t now; /* seconds since 1970, for strftime_now */
@@ -185,14 +186,14 @@ struct tnd_arguments {
     int n_named;
 };
 
-/* A function of the language: a row of a table of filters, tests, methods or global functions. */
+/* A built-in function: a row of a table of filters, tests, methods or global functions. */
 struct tnd_builtin {
     const char *name; /* NULL: the end of the table */
     struct tnd_value (*call)(struct tnd_render *render, struct tnd_value self,
                              const struct tnd_arguments *arguments, int kind);
-    int kind; /* of the rows that share a function */
+    int kind; /* tells apart rows that share a function */
 };
-/* `self` is what a method is bound to, what a filter gets. */
+/* `self` is the value that a method is bound to or a filter is applied to. */
 #define TND_BUILTIN(name)                                                                          \
     static struct tnd_value name(struct tnd_render *render __attribute__((unused)),                \
                                  struct tnd_value self __attribute__((unused)),                    \
@@ -206,19 +207,19 @@ struct tnd_function {
 
 struct tnd_loop {
     const struct tnd_template_node *node; /* FOR */
-    struct tnd_scope *scope;              /* around it */
+    struct tnd_scope *scope;              /* enclosing scope */
     const struct tnd_value *items;
     size_t n, i;
     int depth;
     struct tnd_value changed; /* arguments of the last loop.changed() */
 };
 
-/** Records the first failure: "NAME: line 12: ...". Returns undefined. */
+/** Records the first error: "NAME: line 12: ...". Returns undefined. */
 struct tnd_value tnd_template_fail(struct tnd_render *render, enum tandem_status status,
                                    const char *format, ...) __attribute__((format(printf, 3, 4)));
-/** Whether the rendering goes on. Counts steps, and fails when there are too many. */
+/** Counts steps, and fails if there are too many. False: the rendering has failed. */
 bool tnd_template_step(struct tnd_render *render, size_t steps);
-/** Zeroed memory of the rendering; NULL after a failure, which is recorded. */
+/** Zeroed memory of the rendering; NULL: failed, which is recorded. */
 void *tnd_template_alloc(struct tnd_render *render, size_t n, size_t size);
 
 /* ---- template_value.c ---- */
@@ -228,15 +229,16 @@ struct tnd_value tnd_none(void);
 struct tnd_value tnd_bool(bool truth);
 struct tnd_value tnd_int(int64_t integer);
 struct tnd_value tnd_number(double number);
-/** A copy of the bytes. */
+/** A text value with a copy of the bytes. */
 struct tnd_value tnd_text_value(struct tnd_render *render, const char *bytes, size_t n,
                                 bool is_user);
-/** The bytes from `begin` on, borrowed. */
+/** The bytes from `begin`, borrowed. */
 struct tnd_value tnd_substring(struct tnd_render *render, const struct tnd_string *string,
                                size_t begin, size_t n);
 /** The same text, marked as safe. */
 struct tnd_value tnd_markup(struct tnd_render *render, const struct tnd_string *string);
-/** & < > " ' as HTML has them, marked as safe; a text that is safe stays. template_filters.c. */
+/** Escapes & < > " ' for HTML and marks the text as safe; a safe text is returned as it is.
+ * template_filters.c. */
 struct tnd_value tnd_escape(struct tnd_render *render, const struct tnd_string *string);
 struct tnd_value tnd_list_value(struct tnd_render *render, enum tnd_kind kind, size_t capacity);
 void tnd_list_add(struct tnd_render *render, struct tnd_list *list, struct tnd_value value);
@@ -259,7 +261,7 @@ int tnd_order(struct tnd_render *render, struct tnd_value a, struct tnd_value b)
 /** "str", "int", ...: Python's name of the type, for messages. */
 const char *tnd_kind_name(struct tnd_value value);
 
-/* Text that grows and keeps who wrote it. */
+/* Growing text that keeps the origin of its bytes. */
 struct tnd_builder {
     struct tnd_render *render;
     char *bytes;
@@ -277,20 +279,20 @@ struct tnd_value tnd_built(struct tnd_builder *builder);
 /** The value as text; a string stays as it is. */
 const struct tnd_string *tnd_to_string(struct tnd_render *render, struct tnd_value value);
 
-/** Characters (code points; a byte that is no UTF-8 counts as one). */
+/** Number of characters (code points; an ill-formed byte counts as one). */
 size_t tnd_characters(const struct tnd_string *string);
 /** Byte offset of character `i`, at most n. */
 size_t tnd_character_offset(const struct tnd_string *string, size_t i);
-/** The items of a list, tuple, dict (its keys) or string (its characters); none of undefined. Fails
- *  for others. */
+/** The items of a list or tuple, keys of a dict, characters of a string; none of undefined. Fails
+ * for other values. */
 struct tnd_list *tnd_items_of(struct tnd_render *render, struct tnd_value value);
-/** len(); false for values without. */
+/** len(); false: the value has none. */
 bool tnd_length_of(struct tnd_value value, size_t *out);
 bool tnd_contains(struct tnd_render *render, struct tnd_value container, struct tnd_value item);
 
 /* ---- template_json.c ---- */
 
-/** The value of a JSON text; strings are the user's. */
+/** Parses a JSON text; its strings count as the caller's (`is_user`). */
 struct tnd_value tnd_template_read_json(struct tnd_render *render, const char *text, size_t n);
 struct tnd_tojson {
     int indent; /* -1: one line */
@@ -328,9 +330,9 @@ struct tnd_lexer {
     struct tnd_render *render;
     const char *at, *end;
     int line;
-    int braces;              /* open brackets of an expression */
+    int braces;              /* open brackets in an expression */
     bool in_tag;             /* after {% or {{ */
-    bool at_line_begin;      /* the text that follows begins a line */
+    bool at_line_begin;      /* the next text starts a line */
     char tag_end;            /* '%' or '}' */
     bool is_raw;             /* text up to endraw */
     struct tnd_lexeme token; /* the current one */
@@ -343,18 +345,19 @@ void tnd_lex_next(struct tnd_lexer *lexer);
 struct tnd_parser {
     struct tnd_lexer lexer;
     struct tnd_render *render;
-    int n_loops; /* around the statement */
-    int n_soft;  /* conditions around: unknown filters and tests fail when they are reached */
+    int n_loops; /* loops around the statement */
+    int n_soft;  /* conditions around: unknown filters and tests fail only if evaluated */
 };
 /** NULL after a failure. */
 struct tnd_template_node *tnd_parse_template(struct tnd_render *render, const char *text, size_t n);
 struct tnd_template_node *tnd_parse_expression(struct tnd_parser *parser);
-/** Expressions with commas between become a tuple. `has_condition`: `a if b else c` may stand. */
+/** Parses expressions; several with commas become a tuple. `has_condition`: `a if b else c` is
+ * allowed. */
 struct tnd_template_node *tnd_parse_tuple(struct tnd_parser *parser, bool has_condition);
 struct tnd_template_node *tnd_parse_primary(struct tnd_parser *parser);
-/** A filter or several behind `|`; `a` NULL: the text of a block. */
+/** Parses filters after `|`; `a` NULL: applied to the text of a block. */
 struct tnd_template_node *tnd_parse_filters(struct tnd_parser *parser, struct tnd_template_node *a);
-/** Arguments in parentheses of a call. */
+/** Parses the arguments of a call in parentheses. */
 void tnd_parse_arguments(struct tnd_parser *parser, struct tnd_template_node *call);
 struct tnd_template_node *tnd_new_node(struct tnd_parser *parser, enum tnd_template_node_kind kind);
 void tnd_add_node(struct tnd_parser *parser, struct tnd_template_node *parent,
@@ -366,14 +369,14 @@ bool tnd_parse_is_op(const struct tnd_parser *parser, int op);
 bool tnd_parse_take_op(struct tnd_parser *parser, int op);
 void tnd_parse_expect_op(struct tnd_parser *parser, int op);
 struct tnd_name tnd_parse_name(struct tnd_parser *parser);
-/** "unexpected 'x', expected Y". */
+/** Fails with "unexpected 'x', expected Y". */
 void tnd_parse_unexpected(struct tnd_parser *parser, const char *expected);
 
 /* ---- template_eval.c, template_expression.c ---- */
 
 void tnd_render_block(struct tnd_render *render, const struct tnd_template_node *node,
                       struct tnd_scope *scope, struct tnd_builder *out);
-/** Runs a for block over the items; `depth` of loop.depth. */
+/** Runs a for block over the items; `depth` is loop.depth. */
 void tnd_render_loop(struct tnd_render *render, const struct tnd_template_node *node,
                      struct tnd_scope *scope, struct tnd_value items, int depth,
                      struct tnd_builder *out);
@@ -381,7 +384,7 @@ struct tnd_value tnd_evaluate(struct tnd_render *render, const struct tnd_templa
                               struct tnd_scope *scope);
 struct tnd_value tnd_call(struct tnd_render *render, struct tnd_value function,
                           const struct tnd_arguments *arguments);
-/** A function as a value, bound to a value. */
+/** A function value, bound to a value. */
 struct tnd_value tnd_bind(struct tnd_render *render, const struct tnd_builtin *builtin,
                           struct tnd_value self);
 struct tnd_value tnd_call_macro(struct tnd_render *render, const struct tnd_macro *macro,
@@ -403,7 +406,7 @@ void tnd_scope_set(struct tnd_render *render, struct tnd_scope *scope, struct tn
 const struct tnd_value *tnd_argument(struct tnd_render *render,
                                      const struct tnd_arguments *arguments, int i,
                                      const char *name);
-/** Fails when there are more than `most` arguments or fewer than `least`. */
+/** Checks that there are `least` to `most` arguments. */
 bool tnd_expect_arguments(struct tnd_render *render, const struct tnd_arguments *arguments,
                           const char *function, int least, int most);
 bool tnd_argument_true(struct tnd_render *render, const struct tnd_arguments *arguments, int i,
@@ -417,7 +420,7 @@ const struct tnd_string *tnd_argument_string(struct tnd_render *render,
 
 /* ---- template_filters.c, template_tests.c, template_methods.c, template_functions.c ---- */
 
-/** A row by its name; NULL: there is none. */
+/** Finds a row by name; NULL: none. */
 const struct tnd_builtin *tnd_find_builtin(const struct tnd_builtin *rows, const char *name);
 const struct tnd_builtin *tnd_find_filter(const char *name);
 const struct tnd_builtin *tnd_find_test(const char *name);
@@ -434,11 +437,11 @@ void tnd_add_globals(struct tnd_render *render);
 struct tnd_value tnd_replace(struct tnd_render *render, const struct tnd_string *string,
                              const struct tnd_string *old, const struct tnd_string *by,
                              int64_t count);
-/** Without white space (or the characters of `set`) at the left, the right or both ends. */
+/** Strips white space (or the characters of `set`) from the left, the right or both ends. */
 struct tnd_value tnd_strip(struct tnd_render *render, const struct tnd_string *string,
                            const struct tnd_string *set, bool left, bool right);
 enum tnd_case { TND_CASE_UPPER, TND_CASE_LOWER, TND_CASE_TITLE, TND_CASE_CAPITALIZE };
-/** Whether there are letters of a case (of ASCII) and none of the other. */
+/** Whether there are ASCII letters of one case and none of the other. */
 bool tnd_has_only_case(const struct tnd_string *text, bool upper);
 struct tnd_value tnd_change_case(struct tnd_render *render, const struct tnd_string *string,
                                  enum tnd_case to);

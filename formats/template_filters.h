@@ -7,7 +7,7 @@
 
 #include "formats/template.h"
 
-/** A filter of lists by its name; NULL: there is none. */
+/** Finds a filter of lists by name; NULL: none. */
 const struct tnd_builtin *tnd_find_list_filter(const char *name);
 
 #endif

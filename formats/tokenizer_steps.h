@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What happens to a text before it meets the model of a tokenizer: steps that rewrite it or split
- * it into pieces. A normalizer and a pre-tokenizer are lists of such steps. */
+ * Steps that rewrite a text or split it into pieces before a tokenizer's model encodes it. A
+ * normalizer and a pre-tokenizer are lists of such steps. */
 #ifndef TND_TOKENIZER_STEPS_H
 #define TND_TOKENIZER_STEPS_H
 
@@ -15,8 +15,8 @@
 struct tnd_pattern;
 struct tnd_charsmap;
 
-/* Punctuation: ASCII, and general categories P* of Unicode 8 (Rust's crate unicode_categories), so
- * without what is newer, and with two characters that are symbols today. */
+/* Punctuation: ASCII, and general categories P* of Unicode 8 (Rust's crate unicode_categories):
+ * without newer characters, and with two that later became symbols. */
 #define TND_NEW_PUNCTUATION                                                                        \
     "\\x{61d}\\x{9fd}\\x{a76}\\x{c77}\\x{c84}\\x{1b7d}-\\x{1b7e}\\x{2e43}-\\x{2e5d}"               \
     "\\x{10ead}\\x{10f55}-\\x{10f89}\\x{1144b}-\\x{1145d}\\x{11660}-\\x{1166c}"                    \
@@ -26,25 +26,25 @@ struct tnd_charsmap;
     "\\x{16fe2}\\x{1e95e}-\\x{1e95f}"
 #define TND_PUNCTUATION "[!-/:-@\\[-`{-~\\x{166d}\\x{111c9}]|(?![" TND_NEW_PUNCTUATION "])\\p{P}"
 
-/* U+2581, which sentencepiece writes for a blank. */
+/* U+2581, which sentencepiece uses for a blank. */
 #define TND_BLANK_MARK   "\xe2\x96\x81"
 #define TND_BLANK_MARK_N 3
 
 enum tnd_token_step_kind {
-    TND_TOKEN_STEP_PREPEND,  /* `to` before a piece that is not empty */
-    TND_TOKEN_STEP_REPLACE,  /* `from` or matches of `pattern` by `to` */
-    TND_TOKEN_STEP_SPLIT,    /* at `from` or matches of `pattern` */
+    TND_TOKEN_STEP_PREPEND,  /* prepends `to` to a non-empty piece */
+    TND_TOKEN_STEP_REPLACE,  /* replaces `from` or matches of `pattern` by `to` */
+    TND_TOKEN_STEP_SPLIT,    /* splits at `from` or matches of `pattern` */
     TND_TOKEN_STEP_FORM,     /* Unicode normalization */
     TND_TOKEN_STEP_LOWER,    /* lower case */
-    TND_TOKEN_STEP_STRIP,    /* white space at the ends */
+    TND_TOKEN_STEP_STRIP,    /* removes white space at the ends */
     TND_TOKEN_STEP_CHARSMAP, /* sentencepiece's normalizer */
-    TND_TOKEN_STEP_CLEAN,    /* BERT: control characters and blanks; Chinese ones apart */
-    TND_TOKEN_STEP_MARKS,    /* marks that take no room, which accents are, go */
+    TND_TOKEN_STEP_CLEAN,    /* BERT: control characters, blanks, Chinese characters */
+    TND_TOKEN_STEP_MARKS,    /* removes nonspacing marks, such as accents */
     TND_TOKEN_STEP_TO_BYTES, /* each byte becomes a character (tnd_byte_level_encode) */
     TND_TOKEN_STEP_OF_BYTES  /* and back */
 };
 
-/* What becomes of the separator; names of Hugging Face's tokenizers. */
+/* What happens to the separator; names of Hugging Face's tokenizers. */
 enum tnd_split {
     TND_SPLIT_ISOLATED,
     TND_SPLIT_REMOVED,
@@ -61,10 +61,10 @@ struct tnd_token_step {
     size_t n_to;
     struct tnd_pattern *pattern; /* NULL: `from` */
     enum tnd_split split;
-    bool inverts;      /* SPLIT: what does not match is the separator */
-    bool only_first;   /* PREPEND: to the first piece of a text */
-    bool unless_there; /* PREPEND: unless the piece begins with it, or with a blank */
-    bool left, right;  /* STRIP; CLEAN: control characters go, Chinese ones stand apart */
+    bool inverts;      /* SPLIT: the text between matches is the separator */
+    bool only_first;   /* PREPEND: only to a text's first piece */
+    bool unless_there; /* PREPEND: unless the piece starts with it or a blank */
+    bool left, right;  /* STRIP: which ends; CLEAN: drops, isolates (tnd_unicode_clean) */
     enum tnd_unicode_form form;
     const struct tnd_charsmap *charsmap;
 };
@@ -74,47 +74,49 @@ struct tnd_piece {
     size_t end;
 };
 
-/** What matching patterns has cost and may cost, for all pieces of a text. Zeroed at the start. */
+/** Work spent on matching patterns, and its bound, over all pieces of a text. Initialise with
+ * zeros. */
 struct tnd_pattern_work {
     uint64_t done;
-    uint64_t n_bytes; /* of text; the more, the more work is allowed */
+    uint64_t n_bytes; /* bytes of text; the bound grows with them */
 };
 
-/** A text and its pieces. Zeroed at the start. */
+/** A text and its pieces. Initialise with zeros. */
 struct tnd_pieces {
     struct tnd_text text;
-    struct tnd_text other; /* the text after the step that runs */
+    struct tnd_text other; /* output of the current step */
     struct tnd_piece *items;
     size_t n;
     size_t capacity;
     struct tnd_piece *other_items;
     size_t other_capacity;
-    size_t limit; /* bytes that the text may grow to */
+    size_t limit; /* maximum bytes of the text */
     struct tnd_pattern_work work;
-    bool is_first; /* nothing of the text stands before it */
+    bool is_first; /* the text starts here */
     bool failed;   /* no memory */
 };
 
 void tnd_pieces_fini(struct tnd_pieces *pieces);
-/** Begins anew with one piece. */
+/** Resets to a text of one piece. */
 void tnd_pieces_set(struct tnd_pieces *pieces, const char *text, size_t n);
-/** Errors: MEMORY, LIMIT (a pattern that takes too long, a text that grows without bounds). */
+/** Runs the steps. Errors: MEMORY, LIMIT (a pattern takes too long, or the text grows too much). */
 enum tandem_status tnd_steps_run(const struct tnd_token_step *steps, size_t n,
                                  struct tnd_pieces *pieces, struct tandem_error *error);
 
 /* ---- tokenizer_pattern.c: regular expressions by PCRE2 ---- */
 
-/** Adds a pattern in PCRE2's syntax to `out` (tokenizer_syntax.c). Errors: UNSUPPORTED_BUILD. */
+/** Translates a pattern to PCRE2's syntax and appends it to `out` (tokenizer_syntax.c). Errors:
+ * UNSUPPORTED_BUILD. */
 enum tandem_status tnd_pattern_translate(const char *pattern, struct tnd_text *out,
                                          struct tandem_error *error);
-/** `pattern` ends with a zero byte. Errors: FORMAT, MEMORY, UNSUPPORTED_BUILD (no PCRE2). */
+/** Compiles a terminated pattern. Errors: FORMAT, MEMORY, UNSUPPORTED_BUILD (no PCRE2). */
 enum tandem_status tnd_pattern_new(const char *pattern, struct tnd_pattern **out_pattern,
                                    struct tandem_error *error);
 void tnd_pattern_free(struct tnd_pattern *pattern);
-/** The pattern as it was given. */
+/** The pattern as given to tnd_pattern_new. */
 const char *tnd_pattern_text(const struct tnd_pattern *pattern);
 
-/** Looks for matches in one text of valid UTF-8. */
+/** A search for matches in a text of valid UTF-8. */
 struct tnd_pattern_search {
     const struct tnd_pattern *pattern;
     const char *text;
@@ -127,7 +129,7 @@ enum tandem_status tnd_pattern_search_begin(struct tnd_pattern_search *search,
                                             const struct tnd_pattern *pattern,
                                             struct tnd_pattern_work *work,
                                             struct tandem_error *error);
-/** The next match that is not empty. Errors: LIMIT. */
+/** Finds the next non-empty match. Errors: LIMIT. */
 enum tandem_status tnd_pattern_search_next(struct tnd_pattern_search *search, bool *out_found,
                                            struct tnd_piece *out_match, struct tandem_error *error);
 void tnd_pattern_search_end(struct tnd_pattern_search *search);
@@ -135,21 +137,21 @@ void tnd_pattern_search_end(struct tnd_pattern_search *search);
 /* ---- tokenizer_charsmap.c: sentencepiece's normalizer ---- */
 
 struct tnd_prefix_index;
-/** What NormalizerSpec says. */
+/** A parsed NormalizerSpec. */
 struct tnd_charsmap {
     const uint8_t *trie; /* double array of little-endian 32-bit units */
     size_t n_units;
-    const char *texts; /* each ends with a zero byte; the last one too */
+    const char *texts; /* replacements, each terminated, also the last */
     size_t n_texts;
     bool adds_prefix;
-    bool removes_blanks; /* at the ends, and all but one in between */
+    bool removes_blanks; /* removes blanks at the ends, and all but one in between */
     bool escapes_blanks;
-    bool is_suffix;   /* the blank that is added goes to the end */
+    bool is_suffix;   /* adds the dummy blank at the end */
     bool by_grapheme; /* rules are for whole graphemes, or characters, as the tokenizers library
                          has them; nothing else is done */
-    const struct tnd_prefix_index *users; /* tokens that are left as they are */
+    const struct tnd_prefix_index *users; /* tokens that are kept unchanged */
 };
-/** Takes precompiled_charsmap apart, which is borrowed. 0 bytes: no rules. Errors: FORMAT. */
+/** Parses a precompiled_charsmap, which is borrowed. 0 bytes: no rules. Errors: FORMAT. */
 enum tandem_status tnd_charsmap_read(const uint8_t *bytes, size_t n, const char *name,
                                      struct tnd_charsmap *out, struct tandem_error *error);
 void tnd_charsmap_apply(const struct tnd_charsmap *charsmap, const char *text, size_t n,
