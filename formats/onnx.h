@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * ONNX models: the messages of onnx.proto (https://github.com/onnx/onnx, release 1.18.0).
- * Only the format is checked here; what an operator means is not known. Names and small values are
- * copied, raw data stays in the bytes of the file. */
+ * ONNX models: the messages of onnx.proto (https://github.com/onnx/onnx, release 1.18.0). Checks
+ * only the format; does not know operators. Names and small values are copied, raw data stays in
+ * the bytes of the file. */
 #ifndef TND_ONNX_H
 #define TND_ONNX_H
 
@@ -11,8 +11,8 @@
 
 #include "base/tnd_status.h"
 
-#define TND_ONNX_MAX_DIMS   32 /* of a tensor or a stated shape */
-#define TND_ONNX_MAX_NESTED 16 /* graphs within graphs, types within types */
+#define TND_ONNX_MAX_DIMS   32 /* of a tensor or declared shape */
+#define TND_ONNX_MAX_NESTED 16 /* nesting of graphs and of types */
 
 /** X(NAME, number, "text", bits of a value). Numbers of TensorProto.DataType. */
 #define TND_ONNX_TYPE_LIST(X)                                                                      \
@@ -53,10 +53,10 @@ enum tnd_onnx_type {
 #undef TND_ONNX_TYPE_ENUM
 };
 
-/** Name of a type; "undefined" for 0, NULL for a number that is none. */
+/** Name of a type; "undefined" for 0, NULL for an unknown number. */
 const char *tnd_onnx_type_name(int32_t type);
 
-/** Bytes of a text, which need not end with a zero byte and may hold one. */
+/** Bytes of a text, not terminated; it may contain zero bytes. */
 struct tnd_onnx_string {
     const uint8_t *bytes;
     size_t n;
@@ -65,20 +65,20 @@ struct tnd_onnx_string {
 struct tnd_onnx_tensor {
     const char *name;
     enum tnd_onnx_type type;
-    int n_dims;          /* 0: one value */
+    int n_dims;          /* 0: a scalar */
     const int64_t *dims; /* slowest first */
     int64_t n_values;    /* the product of dims */
-    /** n_values values without gaps, little-endian, values of 2 to 6 bits several a byte, the
-     *  lowest first. Aligned by chance. NULL for strings and where there are no values. */
+    /** n_values little-endian values without gaps; values of 2 to 6 bits are packed, the first in
+     * the lowest bits. Not necessarily aligned. NULL for strings and for no values. */
     const uint8_t *data;
     size_t bytes;
-    const struct tnd_onnx_string *strings; /* n_values of them, for TND_ONNX_STRING */
+    const struct tnd_onnx_string *strings; /* n_values strings, for TND_ONNX_STRING */
 };
 
 struct tnd_onnx_graph;
 
 /** Numbers of AttributeProto.AttributeType. Lists of tensors, graphs and types, and sparse tensors,
- *  are named, not read. */
+ * have names but are not read. */
 enum tnd_onnx_attribute_type {
     TND_ONNX_ATTRIBUTE_F32 = 1,
     TND_ONNX_ATTRIBUTE_I64 = 2,
@@ -93,12 +93,12 @@ enum tnd_onnx_attribute_type {
 
 struct tnd_onnx_attribute {
     const char *name;
-    int type;              /* enum tnd_onnx_attribute_type, or above it up to LAST: not read */
-    const char *reference; /* the attribute of the function that gives the value; "" mostly */
+    int type;              /* enum tnd_onnx_attribute_type; above it, up to LAST: not read */
+    const char *reference; /* the function's attribute that provides the value; usually "" */
     int64_t i;
     float f;
     struct tnd_onnx_string s;
-    int n; /* of the list that the type names */
+    int n; /* length of the list */
     const int64_t *ints;
     const float *floats;
     const struct tnd_onnx_string *strings;
@@ -110,7 +110,7 @@ struct tnd_onnx_node {
     const char *name; /* may be "" */
     const char *op;
     const char *domain;   /* "" for the operators of ONNX itself, also if spelt "ai.onnx" */
-    const char *overload; /* which function of this name; "" mostly */
+    const char *overload; /* which function of this name; usually "" */
     int n_inputs;
     int n_outputs;
     int n_attributes;
@@ -119,7 +119,7 @@ struct tnd_onnx_node {
     const struct tnd_onnx_attribute *attributes;
 };
 
-/** What kind of value: the members of TypeProto. */
+/** Kinds of values: the members of TypeProto. */
 enum tnd_onnx_kind {
     TND_ONNX_UNSTATED,
     TND_ONNX_TENSOR,
@@ -131,14 +131,14 @@ enum tnd_onnx_kind {
 
 struct tnd_onnx_dim {
     int64_t value;    /* -1: not known */
-    const char *name; /* of a symbolic one; NULL: none */
+    const char *name; /* name of a symbolic dimension; NULL: none */
 };
 
 struct tnd_onnx_value {
     const char *name;
     enum tnd_onnx_kind kind;
-    enum tnd_onnx_type type;         /* of a tensor's values; of other kinds UNDEFINED */
-    int n_dims;                      /* -1: no shape stated */
+    enum tnd_onnx_type type;         /* element type of a tensor; UNDEFINED for other kinds */
+    int n_dims;                      /* -1: no declared shape */
     const struct tnd_onnx_dim *dims; /* slowest first */
 };
 
@@ -149,8 +149,8 @@ struct tnd_onnx_graph {
     int n_initializers;
     int n_inputs;
     int n_outputs;
-    int n_values;                      /* stated types of values in between */
-    int n_sparse;                      /* initializers that are sparse: not read */
+    int n_values;                      /* declared types of intermediate values */
+    int n_sparse;                      /* sparse initializers: not read */
     int n_quantized;                   /* annotations of quantised tensors: not read */
     const struct tnd_onnx_node *nodes; /* in the order of the file */
     const struct tnd_onnx_tensor *initializers;
@@ -164,7 +164,7 @@ struct tnd_onnx_opset {
     int64_t version;
 };
 
-/** A remark of whoever made the model: "names", "stride" and the like. */
+/** A metadata property set by the model's author: "names", "stride" etc. */
 struct tnd_onnx_property {
     const char *key;
     const char *value;
@@ -176,14 +176,14 @@ struct tnd_onnx_function {
     const char *domain;
     const char *overload;
     int64_t opset;               /* version of ONNX's own operators; 0: none stated */
-    struct tnd_onnx_graph graph; /* no types are stated, initializers there are none */
-    int n_names;                 /* of attributes that a node must or may give */
+    struct tnd_onnx_graph graph; /* without declared types and initializers */
+    int n_names;                 /* attributes without default */
     const char *const *names;
-    int n_defaults; /* attributes that need not be given */
+    int n_defaults; /* attributes with default */
     const struct tnd_onnx_attribute *defaults;
 };
 
-/** A model and all that it owns. */
+/** A model; owns everything that it points to. */
 struct tnd_onnx_model {
     int64_t ir_version;
     const char *producer;
@@ -202,24 +202,24 @@ struct tnd_onnx_model {
     struct tnd_onnx_memory *memory; /* private */
 };
 
-/** Maps a model file and the files of external data that it names, which must lie in its folder or
- *  below. Errors: FILE, FORMAT, TRUNCATED, LIMIT, MEMORY, OVERFLOW, UNSUPPORTED_BUILD (a type of
- *  values that is not in the list). */
+/** Maps a model file and its files of external data, which must lie in its folder or below. Errors:
+ * FILE, FORMAT, TRUNCATED, LIMIT, MEMORY, OVERFLOW, UNSUPPORTED_BUILD (a type of values that is not
+ * in the list). */
 enum tandem_status tnd_onnx_open(const char *path, struct tnd_onnx_model **out_model,
                                  struct tandem_error *error);
-/** As tnd_onnx_open, of bytes, which the model borrows. `name` stands in messages. External data
- *  is refused: FORMAT. */
+/** As tnd_onnx_open, from bytes that the model borrows. `name` is used in messages. External data
+ * is refused: FORMAT. */
 enum tandem_status tnd_onnx_read(const void *bytes, size_t n, const char *name,
                                  struct tnd_onnx_model **out_model, struct tandem_error *error);
 void tnd_onnx_close(struct tnd_onnx_model *model);
-/** After reading mapped files: FILE when one was cut short meanwhile (base/tnd_mapped.h). */
+/** Call after reading mapped files. FILE: a file was truncated meanwhile (base/tnd_mapped.h). */
 enum tandem_status tnd_onnx_check_files(const struct tnd_onnx_model *model,
                                         struct tandem_error *error);
-/** Gives back the memory of mapped files until somebody reads them again. */
+/** Releases the memory of mapped files; it is paged in again when read. */
 void tnd_onnx_unload(const struct tnd_onnx_model *model);
 
-/** One tensor in a file of its own (.pb), as the test data of ONNX is kept. `out_memory` owns it;
- *  tnd_onnx_memory_free. Errors: as for tnd_onnx_read. */
+/** Reads a file with a single tensor (.pb), such as ONNX's test data. `out_memory` owns the tensor;
+ * free it with tnd_onnx_memory_free. Errors: those of tnd_onnx_read. */
 enum tandem_status tnd_onnx_read_tensor(const void *bytes, size_t n, const char *name,
                                         struct tnd_onnx_tensor *out_tensor,
                                         struct tnd_onnx_memory **out_memory,

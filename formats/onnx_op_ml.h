@@ -5,16 +5,16 @@
 
 #include "formats/onnx_op.h"
 
-/** A constant of float32. */
+/** A float32 constant. */
 int tnd_onnx_ml_floats(struct tnd_onnx_call *call, const float *values,
                        const struct tnd_dims *shape);
-/** The first operand, {N, features}, in a type; a list of values is one row. */
+/** The first operand as {N, features} of a type; a 1-dimensional one is one row. */
 int tnd_onnx_ml_rows(struct tnd_onnx_call *call, enum tandem_dtype type);
-/** Scores {N, classes} behind a post_transform: NONE, LOGISTIC or SOFTMAX. */
+/** Applies a post_transform to scores {N, classes}: NONE, LOGISTIC or SOFTMAX. */
 int tnd_onnx_ml_transformed(struct tnd_onnx_call *call, int scores, const char *how);
-/** A constant of the integer labels of attribute `ints`; those of `texts` are refused. */
+/** A constant of the integer labels in attribute `ints`; text labels (`texts`) are refused. */
 int tnd_onnx_ml_labels(struct tnd_onnx_call *call, const char *ints, const char *texts, int *n);
-/** {N}: the label of the highest score of each row, the first of equal ones. */
+/** {N}: the label of each row's highest score, the first of equal ones. */
 int tnd_onnx_ml_label_of(struct tnd_onnx_call *call, int labels, int scores);
 
 #endif
