@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Programs of operations as source text: one generator, printed as C, OpenCL C and CUDA C. Shapes,
- * strides and constants stand in the text as numbers, so that the compiler knows them. */
+ * Prints programs of operations as source text: one generator for C, OpenCL C and CUDA C. Shapes,
+ * strides and constants are printed as literals, so that the compiler knows them. */
 #ifndef TND_FUSE_PRINT_H
 #define TND_FUSE_PRINT_H
 
@@ -9,14 +9,14 @@
 
 enum tnd_dialect { TND_DIALECT_C, TND_DIALECT_OPENCL, TND_DIALECT_CUDA, TND_N_DIALECTS };
 
-/** Name of the function, if no other is wanted. */
+/** Default name of the function. */
 #define TND_PRINTED_NAME "tandem_node"
 
 /** Where an operand of a program lies. */
 struct tnd_fuse_place {
-    int buffer;        /* argument; -1: `value` */
+    int buffer;        /* index of the argument; -1: `value` */
     int64_t offset;    /* in values of its type */
-    const void *value; /* the one value that it has */
+    const void *value; /* its only value, a constant */
 };
 
 /** What a value of a matrix {rows, columns} is taken from: buffer 0 under a window. PRODUCTS: the
@@ -33,7 +33,7 @@ enum tnd_printed_window_kind {
 };
 struct tnd_printed_window {
     enum tnd_printed_window_kind kind;
-    int n; /* dimensions of the window; extents of the input and of the result */
+    int n; /* dimensions of the window; extents of input and result */
     int64_t in[TANDEM_NET_MAX_WINDOW], out[TANDEM_NET_MAX_WINDOW];
     int64_t taps[TANDEM_NET_MAX_WINDOW], stride[TANDEM_NET_MAX_WINDOW];
     int64_t dilation[TANDEM_NET_MAX_WINDOW], begin[TANDEM_NET_MAX_WINDOW];
@@ -59,17 +59,17 @@ struct tnd_fuse_printed {
     const struct tnd_fuse_space *space;
     struct tnd_fuse_place in[TND_FUSE_INPUTS];
     int n_buffers;
-    int n_reduced;             /* last dimensions of the space that one result takes together */
-    enum tandem_reduce reduce; /* how, where n_reduced > 0 */
-    const char *name;          /* of the function; NULL: TND_PRINTED_NAME */
-    const struct tnd_printed_window *window; /* where operand `self` comes from; NULL: none does */
+    int n_reduced;                           /* trailing dimensions reduced to one result */
+    enum tandem_reduce reduce;               /* kind of reduction, if n_reduced > 0 */
+    const char *name;                        /* of the function; NULL: TND_PRINTED_NAME */
+    const struct tnd_printed_window *window; /* source of operand `self`; NULL: none */
     int self;
-    enum tnd_printed_move move; /* instead of the program, whose type counts */
+    enum tnd_printed_move move; /* replaces the program, which only gives the type */
     int axis;
     int64_t ends[TND_FUSE_INPUTS];
 };
 
-/** Whether there is a text: some operations of integers have none. */
+/** Whether it can be printed: some integer operations cannot. */
 bool tnd_fuse_can_print(const struct tnd_fuse_printed *what);
 /** Adds a source to `out`; false, and nothing that is of use, where there is none. The function
  *  computes values of the result, which lies without gaps:
@@ -82,22 +82,22 @@ bool tnd_fuse_can_print(const struct tnd_fuse_printed *what);
  *  `y_at` and the like are offsets in bytes. Work items behind the last value do nothing. */
 bool tnd_fuse_print(const struct tnd_fuse_printed *what, enum tnd_dialect dialect,
                     struct tnd_text *out);
-/** The same without what stands in front of all functions of a source. */
+/** As tnd_fuse_print, without the prelude of a source. */
 bool tnd_fuse_print_function(const struct tnd_fuse_printed *what, enum tnd_dialect dialect,
                              struct tnd_text *out);
-/** Values of the result. */
+/** Number of values of the result. */
 int64_t tnd_fuse_print_values(const struct tnd_fuse_printed *what);
-/** Whether the text computes with double. */
+/** Whether the printed code uses double. */
 bool tnd_fuse_print_has_double(const struct tnd_fuse_printed *what);
 
-/* fuse_print.c: `sum` with one more value `x` */
+/* fuse_print.c: code that combines `sum` with a value `x` */
 const char *tnd_fuse_print_combine(enum tandem_reduce reduce);
 
-/* fuse_print_window.c: `float sum` of row i0 and column i1, from buffers px and pw */
+/* fuse_print_window.c: code of `float sum` of row i0 and column i1, from buffers px and pw */
 void tnd_fuse_print_window(const struct tnd_printed_window *window, enum tnd_dialect dialect,
                            const char *indent, struct tnd_text *out);
 
-/* fuse_print_text.c: what stands in front of all functions */
+/* fuse_print_text.c: the prelude of a source, before all functions */
 void tnd_fuse_print_prelude(enum tnd_dialect dialect, bool has_double, struct tnd_text *out);
 
 #endif

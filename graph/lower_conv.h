@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Shared by the files that lower convolutions of F32 with channels last: the methods in which
- * one may be computed. */
+ * Shared by the files that lower F32 convolutions with channels last: their methods. */
 #ifndef TND_LOWER_CONV_H
 #define TND_LOWER_CONV_H
 
 #include "graph/lower_internal.h"
 
-/* lower_device.c: sources for devices. Of sums: what tensor 1 of the node holds are the packed
- * weights. */
+/* lower_device.c: sources for devices. Of sums: tensor 1 of the node holds the packed weights. */
 void tnd_conv_print_sums(struct tnd_lowering *l, const struct tnd_conv *conv, bool by_channel,
                          tandem_tensor *node);
 void tnd_conv_print_columns(struct tnd_lowering *l, const struct tnd_conv *conv,
                             tandem_tensor *node);
 
 /* lower_direct.c */
-/** Sets `offsets`, for the window as it is now. */
+/** Sets `offsets` for the current window. */
 enum tandem_status tnd_conv_find_offsets(struct tnd_lowering *l, struct tnd_conv *conv);
 /** How many times as many products of vectors of 16 direct sums take by panels of filters as with
  *  lanes along the values of a tap, their sums included. */

@@ -16,45 +16,46 @@ struct tnd_lowered {
     tandem_tensor **inputs;
     tandem_tensor **outputs;
     struct tnd_arena arena;                   /* jobs */
-    TND_VECTOR_OF(struct tnd_array *, owned); /* folded constants, packed weights */
+    TND_VECTOR_OF(struct tnd_array *, owned); /* folded constants and packed weights */
     TND_VECTOR_OF(struct tnd_conv_choice, convs);
     TND_VECTOR_OF(struct tnd_conversion, conversions);
     struct tnd_fault fault;
-    struct tnd_lowered_source *sources; /* of all nodes that have one (lower_source.c) */
+    struct tnd_lowered_source *sources; /* of nodes that can be printed (lower_source.c) */
 };
 
 enum { TND_LOWER_READS = 4 }; /* of tnd_lower_reads */
 
-/** A product or convolution of 8-bit integers: the net has it of int32, less their zero points. */
+/** A product or convolution of 8-bit integers, which the net computes on int32 values minus their
+ * zero points. */
 struct tnd_lower_int8 {
     bool is_found;
-    int x;    /* the integers themselves */
-    int zero; /* value of the zero point, if it is computed; else TANDEM_NET_NONE */
+    int x;    /* the 8-bit integers */
+    int zero; /* the zero point, if computed; else TANDEM_NET_NONE */
     struct tnd_conv_int8 conv;
-    int right;      /* the integers of a right operand that is computed; else TANDEM_NET_NONE */
-    int right_zero; /* as zero */
-    int32_t zero_w; /* where it is known */
-    struct tnd_array *w;             /* else: packed; of the lowered net */
+    int right;           /* 8-bit integers of a computed right operand; else TANDEM_NET_NONE */
+    int right_zero;      /* its zero point, as `zero` */
+    int32_t zero_w;      /* if it is known */
+    struct tnd_array *w; /* else: packed; of the lowered net */
     struct tnd_int8_filter *filters; /* in an array of the lowered net, `list` */
     const struct tnd_array *list;
 };
 
-/** A node whose result is a function of one byte, and a byte itself: lower_table.c. */
+/** A node whose result is a byte and depends on one byte only: lower_table.c. */
 struct tnd_lower_table {
-    int x;                 /* the byte: a base */
-    bool is_reshaped;      /* whose values the result has in another shape */
-    const uint8_t *values; /* by its bits; NULL: the node is none of these */
+    int x;                 /* the byte, a base */
+    bool is_reshaped;      /* the result has another shape than `x` */
+    const uint8_t *values; /* results by the byte's bits; NULL: not such a node */
 };
 
-/** A node whose result is a sum or product of two bytes, and a byte itself: lower_pairs.c. */
+/** A node whose result is a byte, the sum or product of two bytes: lower_pairs.c. */
 struct tnd_lower_pair {
     bool is_found;
     int a, b;         /* bases */
-    bool is_reshaped; /* one of them is read in another shape */
+    bool is_reshaped; /* one is read in another shape */
     struct tnd_binary_int8 op;
 };
 
-/** A program that waits for the node whose epilogue it may become. */
+/** A program that may become the epilogue of the node being lowered. */
 struct tnd_lower_epilogue {
     struct tnd_epilogue *of;
     tandem_tensor *tensors[TANDEM_MAX_SRC]; /* that operands read; one of them: src of `of->in` */
@@ -63,14 +64,14 @@ struct tnd_lower_epilogue {
     bool is_taken;
 };
 
-/** A value of the net that is no view. */
+/** A value of the net that is not a view. */
 struct tnd_lower_value {
-    tandem_tensor *tensors[TND_N_LAYOUTS]; /* NULL: not there */
+    tandem_tensor *tensors[TND_N_LAYOUTS]; /* NULL: not in this layout */
     const struct tnd_array *known;
     bool is_needed;
-    bool is_read; /* what was lowered reads `known` */
-    int owned;    /* of a folded one: its place among the lowered net's arrays, from 1 */
-    int group;    /* of the node that makes it: the last node of a fused program */
+    bool is_read; /* lowered nodes read `known` */
+    int owned;    /* of a folded one: 1 + index in the lowered net's arrays */
+    int group;    /* of its node: the last node of a fused program */
 };
 
 struct tnd_lowering {
@@ -79,8 +80,8 @@ struct tnd_lowering {
     const struct tnd_lower_options *options;
     struct tnd_lower_value *values;
     int *groups;                         /* by node */
-    int *tails;                          /* by node: the group that may be its epilogue; -1: none */
-    struct tnd_lower_epilogue *epilogue; /* of the node that is being lowered; NULL: none */
+    int *tails;                          /* by node: the group that may be its epilogue, or -1 */
+    struct tnd_lower_epilogue *epilogue; /* of the node being lowered, or NULL */
     struct tnd_lower_int8 *int8;         /* by node */
     struct tnd_lower_table *tables;      /* by node */
     struct tnd_lower_pair *pairs;        /* by node */
@@ -89,51 +90,51 @@ struct tnd_lowering {
 
 /* lower.c */
 const struct tnd_lower_value *tnd_lower_value(const struct tnd_lowering *l, int value);
-/** An operand for a value. With `takes_last` its tensor may have the channels last. Sets src to the
- *  number of a tensor in `tensors`, which it is added to. */
+/** Makes an operand of a value. With `takes_last` its tensor may have channels last. Sets src to
+ * the number of a tensor in `tensors`, to which it is added. */
 enum tandem_status tnd_lower_operand(struct tnd_lowering *l, int value, bool takes_last,
                                      struct tnd_operand *out, tandem_tensor **tensors, int *n);
-/** Offset and strides of a view in the tensor of its base, when that exists with the channels last
- *  alone. False: it does not, strides cannot say it, or neither the view's channels (dimension 1)
- *  nor the values of its last dimension lie side by side there. */
+/** Offset and strides of a view in its base's tensor, if only one with channels last exists. False:
+ * not so, or not expressible by strides, or neither the view's channels (dimension 1) nor its last
+ * dimension are contiguous in the tensor. */
 bool tnd_lower_view_last(const struct tnd_lowering *l, int value, int64_t *offset,
                          int64_t *strides);
-/** Whether a view has all values of such a base, which lie in the tensor as those of the view with
- *  its own channels last would. */
+/** Whether a view has all values of such a base, in the order that the view with its own channels
+ * last would have. */
 bool tnd_lower_lies_last(const struct tnd_lowering *l, int value);
-/** A tensor of a value that is no view and not known, in a layout; converted where it must be. */
+/** The tensor of a value that is neither a view nor known, in a layout; converted if needed. */
 enum tandem_status tnd_lower_tensor(struct tnd_lowering *l, int value, enum tnd_net_layout layout,
                                     tandem_tensor **out);
-/** Lowers a node that is no program. */
+/** Lowers a node outside of programs. */
 enum tandem_status tnd_lower_node(struct tnd_lowering *l, const struct tnd_net_node *node);
-/** The node of a job that is complete but for its operands' data. `work.amount` 0: as many values
- *  as its operation and its program handle. */
+/** Adds the graph's node of a job that is complete except its operands' data. `work.amount` 0: as
+ * many values as its operation and its program handle. */
 enum tandem_status tnd_lower_emit(struct tnd_lowering *l, struct tnd_work *job,
                                   tandem_tensor *const *tensors, int n, tandem_tensor **out);
 struct tnd_work *tnd_lower_job(struct tnd_lowering *l, int n_in);
-/** An array that lives with the lowered net. */
+/** Makes an array that is freed with the lowered net. */
 struct tnd_array *tnd_lower_array(struct tnd_lowering *l, enum tandem_dtype type,
                                   const struct tnd_dims *shape);
-/** The array is freed with the lowered net, or now when that fails. */
+/** Gives an array to the lowered net, which frees it; on failure it is freed now. */
 bool tnd_lowered_keep(struct tnd_lowered *lowered, struct tnd_array *array);
 enum tandem_status tnd_lower_no_memory(const struct tnd_lowering *l);
 
 /* lower_constants.c */
-/** A constant that is read while nets are lowered, not later. Without `data` where a store has
- *  dropped the values: tnd_lower_fill brings them back. Errors: MEMORY. */
+/** tnd_lower_known: a constant that is read only during lowering; without `data` if a store has
+ * dropped the values, which tnd_lower_fill reloads. Errors: MEMORY. */
 enum tandem_status tnd_lower_fill(const struct tnd_lowering *l, int value);
 struct tnd_view tnd_lower_known(const struct tnd_lowering *l, int value);
-/** The values of such a view of a constant, in row-major order, for later: in place where they lie
- *  like that, else a copy. Errors: MEMORY. */
+/** Keeps the values of a view of a constant, in row-major order, for computing: in place if they
+ * are contiguous, else copied. Errors: MEMORY. */
 enum tandem_status tnd_lower_keep(struct tnd_lowering *l, int value, const struct tnd_view *view,
                                   const void **out);
-/** A value that is known, as a tensor of F32: one for all nets of a store. */
+/** An F32 tensor of a known value: one for all nets of a store. */
 enum tandem_status tnd_lower_constant(struct tnd_lowering *l, int value,
                                       const struct tnd_view *view, int n_dims, const int64_t *ne,
                                       tandem_tensor **out);
-/** An array that is packed of such a view by what the bytes `how` say: where a store has none yet,
- *  `*is_new`, its values are 0, those of the view are there (tnd_lower_known), and the caller fills
- *  it and calls tnd_lower_packed. NULL: no memory. */
+/** An array packed from a view as the bytes `how` describe. `*is_new`: the store has none yet; its
+ * values are 0, the view's values are loaded (tnd_lower_known), and the caller fills it and calls
+ * tnd_lower_packed. NULL: out of memory. */
 struct tnd_array *tnd_lower_shared(struct tnd_lowering *l, int value, const struct tnd_view *view,
                                    enum tandem_dtype type, const struct tnd_dims *shape,
                                    const void *how, size_t n_how, bool *is_new);
@@ -145,25 +146,25 @@ static inline void tnd_lower_packed(struct tnd_array *array)
 }
 
 /* lower.c */
-/** Copies a view without gaps: known values at once. */
+/** Copies a view to a dense tensor; known values are copied now. */
 enum tandem_status tnd_lower_copy(struct tnd_lowering *l, const struct tnd_operand *from,
                                   tandem_tensor *tensor, enum tnd_net_layout layout,
                                   tandem_tensor **out);
 /* lower_source.c */
-/** Frees the texts that devices have asked for. */
+/** Frees the texts printed for devices. */
 void tnd_lowered_free_texts(struct tnd_lowered *lowered);
-/** Makes constants of several values operands of a node, as long as there is room for them: a
- *  device then has them. `values`: the net's, by operand. */
+/** Turns constants of several values into operands of a node, as far as there is room, so that a
+ * device gets them. `values`: the net's, by operand. */
 void tnd_lower_constants(struct tnd_lowering *l, const int *values, struct tnd_operand *operands,
                          int n_operands, tandem_tensor **tensors, int *n);
-/** A tensor over weights that lie as a kernel wants them; NULL: too large for a device. */
+/** A tensor over weights in a kernel's layout; NULL: too large for a device. */
 tandem_tensor *tnd_lower_weights(struct tnd_lowering *l, const struct tnd_array *array);
-/** Gives a node its source for devices, if it can be printed: of its job's program, or of another
- *  one, which is copied. */
+/** Attaches the source for devices to a node, if it can be printed: of its job's program, or of
+ * another one, which is copied. */
 void tnd_lower_source(struct tnd_lowering *l, const struct tnd_work *job, tandem_tensor *node);
 void tnd_lower_print(struct tnd_lowering *l, const struct tnd_fuse_printed *printed,
                      tandem_tensor *node);
-/** As tnd_lower_print, for a matrix of values under a window, and an epilogue (NULL: none). */
+/** As tnd_lower_source, for a matrix of values under a window, with an epilogue or NULL. */
 void tnd_lower_window(struct tnd_lowering *l, const struct tnd_printed_window *window, int64_t rows,
                       int64_t columns, const struct tnd_epilogue *epilogue, tandem_tensor *node);
 
@@ -172,76 +173,76 @@ void tnd_lower_print_pool(struct tnd_lowering *l, const struct tnd_work *job, ta
 /** Prints the source text of a join or a gather for devices; does nothing for other nodes. */
 void tnd_lower_print_move(struct tnd_lowering *l, const struct tnd_work *job, tandem_tensor *node);
 
-/* lower_ranges.c: every operation by the reference's kernel, over a range of one dimension */
+/* lower_ranges.c: plans any operation with the reference's kernel, over ranges of one dimension */
 void tnd_lower_ranges(struct tnd_work *job);
 
 /* lower_moves.c */
-/** Plans a job that joins or gathers whole runs of values; false: the general way is as good. */
+/** Plans a job that joins or gathers contiguous runs of values; false: the general code is as
+ * good. */
 bool tnd_lower_moves(struct tnd_work *job);
-/** The layout in which a node that joins or gathers gives its result: that of what it reads. */
+/** The layout of the result of a node that joins or gathers: that of its operands. */
 enum tnd_net_layout tnd_lower_moves_layout(const struct tnd_lowering *l,
                                            const struct tnd_net_node *node);
-/** Brings the dimensions of such a job into the order of a layout. False: no memory. */
+/** Permutes the dimensions of such a job to a layout. False: out of memory. */
 bool tnd_lower_turn(struct tnd_lowering *l, struct tnd_work *job, enum tnd_net_layout layout);
 
-/** The values of an operand with channels last. */
+/** The tensor of an operand with channels last. */
 enum tandem_status tnd_lower_last(struct tnd_lowering *l, int value, tandem_tensor **out);
 
 /* lower_groups.c */
-/** Whether a node computes value by value. */
+/** Whether a node is element-wise. */
 static inline bool tnd_lower_is_elementwise(const struct tnd_net_node *node)
 {
     return node->op <= TND_NET_SELECT;
 }
-/** Finds which nodes become one program (`groups`) and what may be an epilogue (`tails`). */
+/** Finds groups of nodes that become one program (`groups`) and possible epilogues (`tails`). */
 void tnd_lower_find_groups(struct tnd_lowering *l);
-/** Lowers a program, by its last node. `steps` has room for a number by value of the net. */
+/** Lowers a program, given its last node. `steps` has room for one number per value of the net. */
 enum tandem_status tnd_lower_group(struct tnd_lowering *l, int group, int *steps);
-/** Sets how a job with a program goes over its operands. */
+/** Sets how a job with a program iterates over its operands. */
 void tnd_lower_plan_fuse(struct tnd_work *job);
 
 /* lower_epilogue.c */
-/** The epilogue of the node that is being lowered, whose own result is {rows, columns} of F32 with
- *  channels last; adds the tensors that it reads to the node's. NULL: there is none. The result is
- *  then the epilogue's. */
+/** Takes the epilogue of the node being lowered, whose own result is {rows, columns} of F32 with
+ * channels last; adds the tensors that it reads to the node's. The node's result is then the
+ * epilogue's. NULL: none. */
 const struct tnd_epilogue *tnd_lower_take_epilogue(struct tnd_lowering *l, tandem_tensor **tensors,
                                                    int *n_tensors, int64_t n_columns);
 /* lower_conv.c */
-/** Tells the chooser which convolutions the net has; `for_device` becomes true where it answers
- *  that. Errors: MEMORY. */
+/** Reports the net's convolutions to the chooser; sets `for_device` as it answers. Errors:
+ * MEMORY. */
 enum tandem_status tnd_lower_begin_convs(const struct tnd_lowering *l, bool *for_device);
 
 /* lower_int8.c */
-/** Finds products and convolutions of 8-bit integers, and packs their weights. Known values are
- *  found already. Without memory they are not found. */
+/** Finds products and convolutions of 8-bit integers, and packs their weights. Needs the known
+ * values. Out of memory: they are lowered in the general way. */
 void tnd_lower_find_int8(struct tnd_lowering *l);
-/** Which values node `i` reads: its operands, or integers in place of what is made of them, or the
- *  byte that decides. */
+/** The values that node `i` reads once lowered: its operands, or the integers or byte from which
+ * they are computed. */
 int tnd_lower_reads(const struct tnd_lowering *l, int i, int reads[TND_LOWER_READS],
                     const int **out);
 /** Lowers such a node. */
 enum tandem_status tnd_lower_sums(struct tnd_lowering *l, const struct tnd_net_node *node);
 
 /* lower_table.c */
-/** Finds bytes that are a function of one byte, and computes their tables. Errors: MEMORY. */
+/** Finds results that depend on one byte, and computes their tables. Errors: MEMORY. */
 enum tandem_status tnd_lower_find_tables(struct tnd_lowering *l);
 /** Lowers such a node. */
 enum tandem_status tnd_lower_look_up(struct tnd_lowering *l, const struct tnd_net_node *node);
 
 /* lower_pairs.c */
-/** Finds sums and products of bytes. Tables are found already. */
+/** Finds sums and products of bytes, after tnd_lower_find_tables. */
 void tnd_lower_find_pairs(struct tnd_lowering *l);
 /** Lowers such a node. */
 enum tandem_status tnd_lower_pair(struct tnd_lowering *l, const struct tnd_net_node *node);
-/** Whether a node is computed from bytes at once, whatever operations lie between. */
+/** Whether a node is computed directly from bytes, skipping the operations between. */
 static inline bool tnd_lower_is_of_bytes(const struct tnd_lowering *l, int node)
 {
     return l->tables[node].values != NULL || l->pairs[node].is_found;
 }
 
 /* lower_linear.c */
-/** An operand {batch, rows, K} as a tensor {K, rows, batch} with dense rows, copied where it has
- *  others. */
+/** An operand {batch, rows, K} as a tensor {K, rows, batch} with dense rows, copied if needed. */
 enum tandem_status tnd_lower_matrix(struct tnd_lowering *l, int value, struct tnd_operand *operand,
                                     tandem_tensor *tensor, tandem_tensor **out);
 

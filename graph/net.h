@@ -29,75 +29,76 @@ struct tnd_net_node {
 struct tnd_net_value {
     enum tandem_dtype type;
     struct tnd_dims shape;
-    const char *name; /* "" mostly */
-    int base;         /* the value that it is a view of; itself when it is none */
+    const char *name; /* usually "" */
+    int base;         /* the value of which it is a view; else itself */
     int64_t offset;   /* of a view, in values of the base */
     int64_t strides[TANDEM_NET_MAX_DIMS];
-    int node;                      /* that makes it; -1: constants, inputs, views */
-    int input;                     /* which input of the net it is; -1: none */
-    bool is_fixed;                 /* an input whose known values the net was specialised with */
+    int node;                      /* node that computes it; -1: constants, inputs, views */
+    int input;                     /* index of the input; -1: none */
+    bool is_fixed;                 /* an input with whose known values the net was specialised */
     int readers;                   /* of what it stands for in the net that a pass rewrites */
-    const struct tnd_array *known; /* its values, where they are known */
+    const struct tnd_array *known; /* its values if known, else NULL */
 };
 
 struct tnd_net {
     struct tnd_arena arena;
     TND_VECTOR_OF(struct tnd_net_value, values);
-    TND_VECTOR_OF(struct tnd_net_node, nodes); /* operands come before */
-    TND_VECTOR_OF(struct tnd_array *, owned);  /* arrays that the net frees */
+    TND_VECTOR_OF(struct tnd_net_node, nodes); /* after the nodes of their operands */
+    TND_VECTOR_OF(struct tnd_array *, owned);  /* arrays freed with the net */
     TND_VECTOR_OF(int, inputs);
     TND_VECTOR_OF(int, outputs); /* never views */
-    struct tnd_store *store;     /* borrowed: keeps constants for other nets; NULL: none does */
+    struct tnd_store *store;     /* borrowed: shares constants between nets; NULL: none */
     enum tandem_status status;   /* the first error of a builder */
     struct tandem_error error;
-    char note[192]; /* what a user should know of a net that was built; "": nothing */
-    bool is_probe;  /* nothing is built: who tries to is told TANDEM_NET_NONE */
-    bool was_tried; /* somebody did */
+    char note[192]; /* a warning for the user about a net that was built; "": none */
+    bool is_probe;  /* builders build nothing and return TANDEM_NET_NONE */
+    bool was_tried; /* a builder was called */
 };
 
-/** An empty net, which the caller owns; NULL without memory. */
+/** Makes an empty net, owned by the caller; NULL: out of memory. */
 struct tnd_net *tnd_net_new(void);
 void tnd_net_free(struct tnd_net *net);
 
-/** Records an error, if there is none yet, and gives TANDEM_NET_NONE. */
+/** Records an error unless there is one; returns TANDEM_NET_NONE. */
 int tnd_net_fail(struct tnd_net *net, enum tandem_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/** An input. `known` (NULL: none) are values with which the net may be specialised; it is
- *  borrowed as long as the net lives. A net that was specialised with them (tnd_net_known) runs
- *  with these values alone. */
+/** Adds an input. `known` (NULL: none) are values with which the net may be specialised,
+ * borrowed as long as the net lives. A net that was specialised (tnd_net_known) runs only with
+ * these values. */
 int tnd_net_input(struct tnd_net *net, enum tandem_dtype type, const struct tnd_dims *shape,
                   const char *name, const struct tnd_array *known);
-/** A constant. The net owns `array` from now on, on failure too. */
+/** Adds a constant. Takes ownership of `array`, also on failure. */
 int tnd_net_constant(struct tnd_net *net, struct tnd_array *array);
-/** A constant of one value and no dimension. */
+/** A scalar constant. */
 int tnd_net_scalar(struct tnd_net *net, enum tandem_dtype type, double value);
 /** A constant list of integers. */
 int tnd_net_integers(struct tnd_net *net, const int64_t *values, int64_t n);
-/** Names the result of an operation, for messages; one that has a name, and all else, stays. */
+/** Names the result of an operation, for messages; existing names, and values other than results,
+ * are unchanged. */
 void tnd_net_name(struct tnd_net *net, int value, const char *name);
-/** Names the results, from value `first` on, of all operations without a name: "KIND NAME". */
+/** Names all unnamed results of operations from value `first` on "KIND NAME". */
 void tnd_net_name_since(struct tnd_net *net, int first, const char *kind, const char *name);
 /** Makes a value an output; a view is copied. */
 int tnd_net_output(struct tnd_net *net, int value);
 
-/** An operation whose operands have the types and shapes that it wants. `shape` and `type` are
- *  those of the result: the callers below compute them. */
+/** Adds an operation; its operands must have suitable types and shapes. `shape` and `type` are the
+ * result's: the callers below compute them. */
 int tnd_net_add(struct tnd_net *net, enum tnd_net_op op, const struct tnd_net_params *params,
                 const int *inputs, int n_inputs, enum tandem_dtype type,
                 const struct tnd_dims *shape);
 
-/** The values of a value that depends on constants alone, or on inputs with known values (the net
- *  is then specialised with them): computed at the first call, kept in the net. NULL: not known,
- *  or it failed, which the net records. */
+/** The data of a value that depends only on constants or inputs with known values (with which the
+ * net is then specialised): computed at the first call and kept in the net. NULL: not known, or an
+ * error in the net. */
 const struct tnd_array *tnd_net_known(struct tnd_net *net, int value);
 
-/** From now on `array`, which is copied, is known as the values of `value`, which an operation
- *  makes; gives the copy. NULL: it failed, which the net records. */
+/** Declares `array`, which is copied, as the data of `value`, the result of an operation. Returns
+ * the copy; NULL: an error in the net. */
 const struct tnd_array *tnd_net_answer(struct tnd_net *net, int value,
                                        const struct tnd_array *array);
-/** An array for other nets of the same store: `array` with one holder more, or a copy. NULL: no
- *  memory. */
+/** A shared array for nets of the same store: `array` with one more reference, or a copy. NULL: out
+ * of memory. */
 struct tnd_array *tnd_net_share(const struct tnd_net *net, const struct tnd_array *array);
 
 const struct tnd_net_value *tnd_net_value(const struct tnd_net *net, int value);
@@ -105,20 +106,21 @@ const struct tnd_net_value *tnd_net_value(const struct tnd_net *net, int value);
 /* ---- views (net_views.c) ---- */
 
 int tnd_net_permute(struct tnd_net *net, int value, const int *axes);
-/** Same values in row-major order. Errors: SHAPE when the counts differ. */
+/** Same values in row-major order. Errors: SHAPE (other number of values). */
 int tnd_net_reshape(struct tnd_net *net, int value, const struct tnd_dims *shape);
-/** What `like` is of its base, of another base of the same shape, which is no view. */
+/** The same view of `base` as `like` is of its own base, which has the same shape; `base` is not a
+ * view. */
 int tnd_net_view_like(struct tnd_net *net, int base, int like);
 /** Broadcasts to a shape, aligned at the last dimension. Errors: SHAPE. */
 int tnd_net_expand(struct tnd_net *net, int value, const struct tnd_dims *shape);
-/** From `start` (inside), `count` values of an axis with a step other than 0. */
+/** `count` values of an axis from `start` (in range), with a step other than 0. */
 int tnd_net_slice(struct tnd_net *net, int value, int axis, int64_t start, int64_t count,
                   int64_t step);
-/** Result[i] = value[fn(i)]: asks the function once for each index, now. A view where strides say
- *  it, else a gather with the name "reindex NAME". Errors: ARGUMENT (outside), MEMORY. */
+/** Result[i] = value[fn(i)]: calls the function once per index, now. A view if strides can express
+ * it, else a gather named "reindex NAME". Errors: ARGUMENT (out of range), MEMORY. */
 int tnd_net_reindex(struct tnd_net *net, int value, const struct tnd_dims *shape,
                     tandem_reindex_fn fn, void *user, const char *name);
-/** All values along the diagonal of two axes of equal extent: the first stays, the second goes. */
+/** The diagonal of two axes of equal extent: the first axis stays, the second is removed. */
 int tnd_net_diagonal(struct tnd_net *net, int value, int axis, int other);
 
 /* ---- operations (net_ops.c) ---- */
@@ -134,10 +136,11 @@ int tnd_net_arg_reduce(struct tnd_net *net, bool is_max, int value, int axis, bo
 /** Matrix product as NumPy's matmul. */
 int tnd_net_matmul(struct tnd_net *net, int a, int b);
 int tnd_net_concat(struct tnd_net *net, const int *values, int n, int axis);
-/** `begin` and `end` places an axis, negative ones cut. `constant` is one value of the type. */
+/** Pads each axis by `begin` and `end` values; negative ones crop. `constant` is one value of the
+ * type. */
 int tnd_net_pad(struct tnd_net *net, enum tandem_pad mode, int value, const int64_t *begin,
                 const int64_t *end, int constant);
-/** Indices of any shape, negative ones from the end. */
+/** Gathers along an axis. Indices have any shape; negative ones count from the end. */
 int tnd_net_gather(struct tnd_net *net, int value, int indices, int axis);
 int tnd_net_gather_elements(struct tnd_net *net, int value, int indices, int axis);
 int tnd_net_scatter_elements(struct tnd_net *net, enum tandem_scatter kind, int value, int indices,
@@ -150,7 +153,8 @@ int tnd_net_pool(struct tnd_net *net, enum tandem_pool kind, int value,
 
 /* ---- along rows of F32 or F64 {B, M, K} (net_rows.c) ----
  *
- * What pass "recognise" makes of the operations below. Rows of -infinity alone give zeros. */
+ * The pass "recognise" makes these from the operations below. Rows of only -infinity become zeros.
+ */
 
 static inline bool tnd_net_is_row_type(enum tandem_dtype type)
 {
@@ -177,15 +181,15 @@ int tnd_net_attention(struct tnd_net *net, int q, int k, int v, int mask, double
 
 /* ---- text (net_print.c) ---- */
 
-/** "add", "sum", "conv": the kind of an operation, where it has one; lives for ever. */
+/** "add", "sum", "conv": the operation's kind, if it has one; a static text. */
 const char *tnd_net_node_name(const struct tnd_net_node *node);
-/** One line for each operation, with results, operands, types and shapes. */
+/** Prints a line per operation, with results, operands, types and shapes. */
 void tnd_net_print(const struct tnd_net *net, struct tnd_text *out);
 
 /* ---- running (net_run.c) ---- */
 
-/** Whether an array can be input `i`. Errors: SHAPE (type or shape), ARGUMENT (other values than
- *  the net was specialised with). */
+/** Checks an array for input `i`. Errors: SHAPE (type or shape), ARGUMENT (other values than the
+ * net was specialised with). */
 enum tandem_status tnd_net_check_input(const struct tnd_net *net, int i,
                                        const struct tnd_array *array, struct tandem_error *error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Operations of a net, value by value, written as a formula. */
+ * Element-wise operations of a net, written as a formula. */
 #ifndef TND_NET_FORMULA_H
 #define TND_NET_FORMULA_H
 
@@ -7,7 +7,7 @@
 
 enum { TND_FORMULA_TERMS = 6 };
 
-/** A value of the net, or a number that has no type yet. */
+/** A value of the net, or a number without a type yet. */
 struct tnd_term {
     bool is_number;
     bool is_missing;

@@ -14,43 +14,43 @@
 
 struct tnd_store;
 
-/** An array of a store as an operand: which of its values, in which order. */
+/** An array of a store as an operand: a view of its values. */
 struct tnd_store_operand {
     const struct tnd_array *array;
     struct tnd_view view; /* without `data` */
     int64_t offset;       /* of the value at index 0 */
 };
 
-/** Computes the values of `out`, zeroed, from operands and the bytes of the recipe. */
+/** Computes the values of `out`, which are zeros before, from operands and the bytes of the
+ * recipe. */
 typedef enum tandem_status (*tnd_store_make_fn)(const void *how, const struct tnd_view *in,
                                                 int n_in, struct tnd_array *out,
                                                 struct tandem_error *error);
 
-/** How an array is made, and the key under which it is found. */
+/** How an array is made; also the key by which it is found. */
 struct tnd_store_recipe {
     tnd_store_make_fn make;
-    const void *how; /* compared byte by byte: without gaps that were not set */
+    const void *how; /* compared byte by byte: padding bytes must be set */
     size_t n_how;
     const struct tnd_store_operand *in;
     int n_in;
     enum tandem_dtype type;
     struct tnd_dims shape;
-    bool is_late; /* computing it cannot fail, and is left to tnd_array_fill */
+    bool is_late; /* computed later, by tnd_array_fill; computing cannot fail */
 };
 
 struct tnd_store *tnd_store_new(void);
-/** No array of it is held any more. NULL is allowed. */
+/** Frees a store, none of whose arrays is referenced any more. NULL is allowed. */
 void tnd_store_free(struct tnd_store *store);
-/** Behind each net: forgets what nobody holds and the last nets did not ask for. */
+/** Call after building each net: frees arrays without references that recent nets did not use. */
 void tnd_store_sweep(struct tnd_store *store);
 
-/** Whether an array is of this store. */
+/** Whether an array belongs to this store. */
 bool tnd_store_has(const struct tnd_store *store, const struct tnd_array *array);
-/** An array in place of `array`, which it takes over: one with equal values that is there, or that
- *  one. NULL: no memory, and `array` is freed. */
+/** Takes ownership of `array` and returns the store's array of equal values, which may be `array`
+ * itself. NULL: out of memory; `array` is freed. */
 struct tnd_array *tnd_store_take(struct tnd_store *store, struct tnd_array *array);
-/** The array of a recipe; where there is none yet, it is made. Errors: those of the function,
- *  MEMORY. */
+/** The array of a recipe, which is made if absent. Errors: those of the function, MEMORY. */
 enum tandem_status tnd_store_derive(struct tnd_store *store, const struct tnd_store_recipe *recipe,
                                     struct tnd_array **out, struct tandem_error *error);
 /** As tnd_store_take, for arrays that the caller makes: NULL: no memory. `*is_new`: it is zeroed,
@@ -59,17 +59,18 @@ enum tandem_status tnd_store_derive(struct tnd_store *store, const struct tnd_st
 struct tnd_array *tnd_store_find(struct tnd_store *store, const struct tnd_store_recipe *recipe,
                                  bool *is_new);
 void tnd_store_made(struct tnd_array *array);
-/** One holder more of an array of the store. */
+/** Adds a reference to an array of the store. */
 void tnd_store_hold(struct tnd_array *array);
 /** Two arrays have equal values: from the next net on there is `a` in place of `b`. */
 void tnd_store_note_same(const struct tnd_array *a, const struct tnd_array *b);
 
-/** A constant tensor over an array, `offset` values behind its begin, which lives as long: the same
- *  for all nets, so that runtimes prepare it once. NULL: no memory, or too few values. */
+/** A constant tensor over an array from value `offset` on, which lives as long as the array: the
+ * same one for all nets, so that runtimes prepare it once. NULL: out of memory, or too few
+ * values. */
 tandem_tensor *tnd_store_tensor(struct tnd_array *array, int64_t offset, int n_dims,
                                 const int64_t *ne);
 
-/** Bytes of all values that are there. */
+/** Bytes of all values in memory. */
 size_t tnd_store_bytes(const struct tnd_store *store);
 
 #endif
