@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Models of ONNX: files, what is around the graph, and who owns it. Numbers of fields:
+ * ONNX models: files, the ModelProto around the graph, and ownership of memory. Field numbers:
  * github.com/onnx/onnx/blob/main/onnx/onnx.proto */
 #include "formats/onnx.h"
 
@@ -66,7 +66,7 @@ static enum tandem_status read_property(struct tnd_onnx_memory *memory, struct t
     return TANDEM_OK;
 }
 
-/* What is written into as the fields of a model are read. */
+/* The lists being filled while a model's fields are read. */
 struct model_lists {
     struct tnd_onnx_opset *opsets;
     struct tnd_onnx_property *properties;
@@ -121,7 +121,7 @@ static enum tandem_status read_model_field(struct tnd_onnx_memory *memory,
     }
 }
 
-/* A file that cannot be read: what it is in truth, else what is wrong with it. */
+/* The error of an unreadable file: what the file really is, else what is wrong with it. */
 static enum tandem_status no_model(const struct tnd_onnx_memory *memory, enum tandem_status status,
                                    const struct tandem_error *why, struct tandem_error *error)
 {
@@ -133,7 +133,7 @@ static enum tandem_status no_model(const struct tnd_onnx_memory *memory, enum ta
                          other != NULL ? other : tnd_text_behind(why->text, name));
 }
 
-/* The fields of the whole file. Any file is read so, also one that is no model. */
+/* Counts the fields of the whole file, which may be no model at all. */
 static enum tandem_status count_fields(struct tnd_onnx_memory *memory,
                                        struct tnd_onnx_counts *counts, struct tandem_error *error)
 {
@@ -207,7 +207,7 @@ static enum tandem_status no_memory(const char *name, struct tandem_error *error
                          tnd_short_name(name));
 }
 
-/* Reads a model; it, or on failure nobody, owns `memory` from now on. */
+/* Reads a model, which takes ownership of `memory`; on failure it is freed. */
 static enum tandem_status finish(struct tnd_onnx_memory *memory, struct tnd_onnx_model **out_model,
                                  struct tandem_error *error)
 {
@@ -230,7 +230,7 @@ enum tandem_status tnd_onnx_read(const void *bytes, size_t n, const char *name,
     return memory == NULL ? no_memory(name, error) : finish(memory, out_model, error);
 }
 
-/* Where external data may lie: the real folder of the model. */
+/* Sets the only folder of external data: the real folder of the model. */
 static enum tandem_status set_folder(struct tnd_onnx_memory *memory, const char *path,
                                      struct tandem_error *error)
 {
@@ -249,7 +249,7 @@ static enum tandem_status set_folder(struct tnd_onnx_memory *memory, const char 
                              tnd_short_name(path), strerror(errno));
     }
     if (strcmp(real, "/") == 0) {
-        real[0] = '\0'; /* (a slash follows it in paths) */
+        real[0] = '\0'; /* paths append a slash */
     }
     TND_TRY(tnd_onnx_new(memory, (int64_t)strlen(real) + 1, 1, &copy, error));
     memcpy(copy, real, strlen(real) + 1);

@@ -34,7 +34,7 @@ int tnd_onnx_narrow_bits(enum tnd_onnx_type type)
                                                         : 0;
 }
 
-/* Bits of a value, of a type of which several share a byte; 0: others. */
+/* Bits per value of types that pack several in a byte; 0: other types. */
 static int packed_bits(enum tnd_onnx_type type)
 {
     return type == TND_ONNX_F4E2M1                              ? 4
@@ -42,7 +42,7 @@ static int packed_bits(enum tnd_onnx_type type)
                                                                 : tnd_onnx_narrow_bits(type);
 }
 
-/* Values of fewer than 8 bits, one a byte. Those of 6 bits lie across bytes. */
+/* Unpacks values of fewer than 8 bits to bytes. Values of 6 bits may span two bytes. */
 static void unpack_narrow(const struct tnd_onnx_tensor *tensor, uint8_t *out)
 {
     const int bits = packed_bits(tensor->type);

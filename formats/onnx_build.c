@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Walks over the nodes of an ONNX graph and has each built by the function of its operator. */
+ * Builds the nodes of an ONNX graph in order, each with the function of its operator. */
 
 #include "formats/onnx_build.h"
 
@@ -17,10 +17,9 @@
 #define MAX_OPERANDS  1024
 #define MAX_NARROW    4096
 #define MAX_FUNCTIONS 4096
-#define MAX_CALLS     64   /* functions within functions */
-#define LEFT_OUT      (-2) /* of a name: an operand of a function that its node does not give */
-#define MAX_INNER                                                                                  \
-    (1 << 17) /* nodes of all graphs inside nodes, once for each time they are built */
+#define MAX_CALLS     64        /* nested calls of functions */
+#define LEFT_OUT      (-2)      /* value of a name: an omitted operand of a function */
+#define MAX_INNER     (1 << 17) /* nodes built of inner graphs, counted each time */
 
 /* ---- names ---- */
 
@@ -63,7 +62,6 @@ static bool more_slots(struct tnd_onnx_scope *scope)
     return true;
 }
 
-/* Gives a value a name in the innermost graph, where it has none yet. */
 bool tnd_onnx_give_name(struct tnd_onnx_builder *builder, const char *text, int value)
 {
     struct tnd_onnx_scope *scope = builder->scope;
@@ -126,14 +124,14 @@ int tnd_onnx_narrowed(struct tnd_onnx_call *call, int value, enum tnd_onnx_type 
     value = tnd_net_cast(call->net, value, kept);
     if (kept == TANDEM_DTYPE_U8) {
         value = tnd_onnx_with(call, TANDEM_BINARY_AND, value, (double)((1 << bits) - 1));
-    } else { /* (the sign of the low bits) */
+    } else { /* extends the sign of the low bits */
         value = tnd_onnx_with(call, TANDEM_BINARY_SHIFT_LEFT, value, (double)(8 - bits));
         value = tnd_onnx_with(call, TANDEM_BINARY_SHIFT_RIGHT, value, (double)(8 - bits));
     }
     return tnd_onnx_narrow_as(call->builder, value, type);
 }
 
-/* What an operator does with operands of fewer than 8 bits. */
+/* Checks whether an operator supports its narrow operands; *keeps: its results are narrow, too. */
 static bool check_narrow(struct tnd_onnx_call *call, bool *keeps)
 {
     static const char *const moves[] = {"Identity", "Reshape",   "Transpose", "Squeeze",
@@ -229,8 +227,8 @@ static const struct {
     {"ai.onnx.preview", of_preview, sizeof(of_preview) / sizeof(of_preview[0])},
 };
 
-/* Some operators of ONNX Runtime have the names and the meaning of ONNX's; and it writes one of its
- * own without a domain. */
+/* Finds an operator. Some of ONNX Runtime's are the same as ONNX's; and it writes one of its own
+ * without a domain. */
 static const struct tnd_onnx_op *find_op(const char *domain, const char *name)
 {
     const bool is_alike =
@@ -280,7 +278,7 @@ int tnd_onnx_apply(struct tnd_onnx_call *call, const char *name,
     return out;
 }
 
-/* What the operator did not read, or did not make, is an error. */
+/* Refuses attributes that the operator did not read, and results that it did not set. */
 static void check_node(struct tnd_onnx_call *call)
 {
     for (int i = 0; i < call->node->n_attributes; i++) {
@@ -315,7 +313,7 @@ static bool find_operands(struct tnd_onnx_call *call, int *in)
 static bool build_nodes(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph);
 static int find_output(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph, int i);
 
-/* The model's own operator of a node; NULL: it has none. */
+/* The model's function that a node calls; NULL: none. */
 static const struct tnd_onnx_function *find_function(const struct tnd_onnx_model *model,
                                                      const struct tnd_onnx_node *node)
 {
@@ -341,8 +339,8 @@ static const struct tnd_onnx_attribute *find_attribute(const struct tnd_onnx_att
     return NULL;
 }
 
-/* A node of a function with values in place of names of the function's attributes; those without a
- * value go. False without memory. */
+/* Copies a function's node with attribute references replaced by values; references without a value
+ * are dropped. False: out of memory. */
 static bool resolve(struct tnd_onnx_builder *builder, const struct tnd_onnx_node *node,
                     struct tnd_onnx_node *out)
 {
@@ -412,7 +410,7 @@ static bool check_function(struct tnd_onnx_call *call, const struct tnd_onnx_fun
     return call->net->status == TANDEM_OK;
 }
 
-/* Builds the nodes of a function in place of a node. They see nothing but its operands. */
+/* Builds the nodes of a function in place of the calling node. They see only its operands. */
 static void build_function(struct tnd_onnx_call *call, const struct tnd_onnx_function *function)
 {
     struct tnd_onnx_builder *builder = call->builder;
@@ -445,7 +443,7 @@ static void build_function(struct tnd_onnx_call *call, const struct tnd_onnx_fun
     tnd_free(inner.slots);
 }
 
-/* Gives the results of a node their names. */
+/* Names the results of a node. */
 static void name_results(struct tnd_onnx_call *call)
 {
     for (int i = 0; call->net->status == TANDEM_OK && i < call->n_out; i++) {
@@ -455,7 +453,7 @@ static void name_results(struct tnd_onnx_call *call)
     }
 }
 
-/* Builds what the call describes; `in` has room for its operands. */
+/* Builds the call's node; `in` has room for its operands. */
 static void build_call(struct tnd_onnx_call *call, int *in)
 {
     const struct tnd_onnx_node *node = call->node;
@@ -527,7 +525,7 @@ static bool build_node(struct tnd_onnx_builder *builder, const struct tnd_onnx_n
                            node->name[0] != '\0' ? node->name
                            : node->n_outputs > 0 ? node->outputs[0]
                                                  : "");
-    } else if (!builder->is_named) { /* (else by a node of a graph inside this one) */
+    } else if (!builder->is_named) { /* else a node of an inner graph named it */
         tnd_onnx_name_failure(&call);
         builder->is_named = true;
     }
@@ -595,7 +593,8 @@ bool tnd_onnx_inner(struct tnd_onnx_call *call, const struct tnd_onnx_graph *gra
 
 /* ---- models ---- */
 
-/* A model of other domains alone need not state an opset of ONNX's own operators. */
+/* Whether a model declares an opset of ONNX's own operators; one that only uses other domains need
+ * not. */
 static bool has_opset(const struct tnd_onnx_model *model)
 {
     bool needs_opset = model->graph->n_nodes == 0;
@@ -609,7 +608,7 @@ static bool has_opset(const struct tnd_onnx_model *model)
 static bool build_graph(struct tnd_onnx_builder *builder, const struct tnd_onnx_model *model)
 {
     const struct tnd_onnx_graph *graph = model->graph;
-    if (model->n_functions > MAX_FUNCTIONS) { /* (each node is looked up among them) */
+    if (model->n_functions > MAX_FUNCTIONS) { /* lookup per node is linear */
         (void)tnd_net_fail(builder->net, TANDEM_E_LIMIT, "%d functions, expected at most %d",
                            model->n_functions, MAX_FUNCTIONS);
         return false;
@@ -678,7 +677,7 @@ enum tandem_status tnd_onnx_build(const struct tnd_onnx_model *model,
         *error = builder.net->error;
     }
     status = status == TANDEM_OK ? tnd_onnx_check_files(model, error) : status;
-    tnd_onnx_unload(model); /* (constants are copies: the file's own are not aligned) */
+    tnd_onnx_unload(model); /* constants have been copied: the file's are unaligned */
     tnd_free(scope.slots);
     tnd_vector_fini(&builder.narrow_vector);
     tnd_vector_fini(&builder.sequences.list_vector);

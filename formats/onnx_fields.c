@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Fields of ONNX messages: counting, texts, numbers. A list is read twice, once to count it. */
+ * Fields of ONNX messages: counting, texts, numbers. Lists are read twice, first to count their
+ * items. */
 #include <limits.h>
 #include <string.h>
 
@@ -117,7 +118,7 @@ enum tandem_status tnd_onnx_number(const struct tnd_onnx_memory *memory,
 
 /* ---- lists of numbers ---- */
 
-/* Numbers on their way out; without `out` they are counted only. */
+/* Output of numbers; without `out` they are only counted. */
 struct numbers {
     uint8_t *out;
     size_t width;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Graphs of ONNX models: nodes, attributes, stated types. Fields that change nothing that is
- * computed (documentation, device hints) are passed over. */
+ * Graphs of ONNX models: nodes, attributes, declared types. Fields that do not affect results
+ * (documentation, device hints) are skipped. */
 #include <limits.h>
 #include <string.h>
 
 #include "formats/onnx_internal.h"
 
-/* Numbers of fields. */
+/* Field numbers. */
 enum {
     GRAPH_NODE = 1,
     GRAPH_NAME = 2,
@@ -75,7 +75,7 @@ static enum tandem_status read_dim(struct tnd_onnx_memory *memory, struct tnd_cu
             TND_TRY(tnd_onnx_text(memory, &message, &field, "a dimension", &dim->name, error));
         } else if (field.number == DIM_VALUE) {
             TND_TRY(tnd_onnx_number(memory, &message, &field, "a dimension", &dim->value, error));
-            /* (some exporters write -1 where they do not know) */
+            /* some exporters write -1 for an unknown extent */
             if (dim->value < -1) {
                 return tnd_onnx_broken(memory, &message, "an extent", dim->value, "at least 0",
                                        error);
@@ -210,7 +210,7 @@ static enum tandem_status read_strings(struct tnd_onnx_memory *memory, struct tn
     return TANDEM_OK;
 }
 
-/* The list that the type names. */
+/* Reads the list of the attribute's type. */
 static enum tandem_status read_list(struct tnd_onnx_memory *memory, struct tnd_cursor message,
                                     const struct tnd_onnx_counts *counts,
                                     struct tnd_onnx_attribute *attribute,
@@ -254,7 +254,7 @@ static enum tandem_status read_inner_graph(struct tnd_onnx_memory *memory,
     return TANDEM_OK;
 }
 
-/* A member that is no list. */
+/* Reads a single value. */
 static enum tandem_status read_single(struct tnd_onnx_memory *memory, const struct tnd_cursor *at,
                                       const struct tnd_wire_field *field, int depth,
                                       struct tnd_onnx_attribute *attribute,
@@ -305,7 +305,7 @@ static enum tandem_status read_single(struct tnd_onnx_memory *memory, const stru
     }
 }
 
-/* Files of the first versions do not state the type: the member that is there says it. */
+/* The type by the member that is present: files of the first versions do not state it. */
 static int type_by_member(const struct tnd_onnx_counts *counts)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Inputs of a main graph: their types and shapes by the model, by extents for names, or by given
- * arrays. */
+ * Inputs of a main graph: types and shapes declared by the model, given as extents of symbolic
+ * names, or as arrays. */
 #include <stdio.h>
 #include <string.h>
 
@@ -91,7 +91,7 @@ enum tandem_status tnd_onnx_input_shape(const struct tnd_onnx_value *input,
     return TANDEM_OK;
 }
 
-/* "nx2", with names of symbolic dimensions, cut where it is too long. */
+/* The declared shape as "nx2", with symbolic names, truncated to fit. */
 static const char *stated_shape(const struct tnd_onnx_value *input, char text[160])
 {
     size_t n = (size_t)snprintf(text, 160, "%s",
@@ -109,7 +109,7 @@ static const char *stated_shape(const struct tnd_onnx_value *input, char text[16
     return text;
 }
 
-/* Whether the given values are of the stated type and extents. */
+/* Whether given values have the declared type and extents. */
 static bool check_given(struct tnd_onnx_builder *builder, const struct tnd_onnx_value *input,
                         enum tandem_dtype type, const struct tnd_array *given)
 {
@@ -135,8 +135,7 @@ static int add_input(struct tnd_onnx_builder *builder, const struct tnd_onnx_val
     struct tnd_onnx_value stated = *input;
     struct tnd_dims shape;
     enum tandem_dtype type;
-    if (given != NULL &&
-        input->n_dims <= TANDEM_NET_MAX_DIMS) { /* (its shape is looked at below) */
+    if (given != NULL && input->n_dims <= TANDEM_NET_MAX_DIMS) { /* its shape is checked below */
         stated.n_dims = 0;
     }
     const enum tandem_status status = tnd_onnx_input_shape(&stated, options->dims, options->n_dims,

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/tnd_assert.h"
 
-#define MAX_COUNTED (1 << 24) /* (an extent beside one of 0 may be large) */
+#define MAX_COUNTED (1 << 24) /* bounds an extent when another one is 0 */
 
 int tnd_onnx_refuse(struct tnd_onnx_call *call, const char *format, ...)
 {
@@ -23,7 +23,7 @@ int tnd_onnx_refuse(struct tnd_onnx_call *call, const char *format, ...)
     return tnd_net_fail(call->net, TANDEM_E_UNSUPPORTED_BUILD, "%s", text);
 }
 
-/* " (float32 2x3, int64 4)": what the operands are, as far as they fit. */
+/* " (float32 2x3, int64 4)": types and shapes of the operands, as far as they fit. */
 static void operands_text(const struct tnd_onnx_call *call, char *out, size_t size)
 {
     size_t at = 0;
@@ -90,7 +90,7 @@ bool tnd_onnx_has(const struct tnd_onnx_call *call, const char *name)
     return find(call, name, &at) != NULL;
 }
 
-/* The attribute, read now; NULL where there is none, or it is of another type. */
+/* An attribute, marked as read; NULL: absent, or of another type. */
 static const struct tnd_onnx_attribute *take(struct tnd_onnx_call *call, const char *name, int type)
 {
     int at;
@@ -345,7 +345,7 @@ int tnd_onnx_narrow(struct tnd_onnx_call *call, int value, int like)
     return tnd_net_add(call->net, TND_NET_CAST, &may_go, &value, 1, type, &shape);
 }
 
-/* The dimensions of `value` at an axis of `to`, with extents of 1 behind. */
+/* Aligns the dimensions of `value` with an axis of `to` by appending extents of 1. */
 static int at_axis(struct tnd_onnx_call *call, int value, const struct tnd_dims *to, int64_t axis)
 {
     struct tnd_dims shape = *tnd_onnx_shape_of(call, value);

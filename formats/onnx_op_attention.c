@@ -28,8 +28,9 @@ int tnd_onnx_with_past(struct tnd_onnx_call *call, int past, int now)
     return tnd_net_concat(call->net, both, 2, 2);
 }
 
-/* An operand as {batch, heads, rows, head}. 3 dimensions are {batch, rows, heads * head}, as onnx
- * says since release 1.19; the test data of 1.18, which has the same opset, cut them otherwise. */
+/* An operand as {batch, heads, rows, head}. 3 dimensions are {batch, rows, heads * head}, as
+ * ONNX specifies since release 1.19; the test data of 1.18, with the same opset, split them
+ * differently. */
 static int with_heads(struct tnd_onnx_call *call, int x, int64_t heads)
 {
     const struct tnd_dims from = *tnd_onnx_shape_of(call, x);
@@ -59,7 +60,7 @@ int tnd_onnx_for_groups(struct tnd_onnx_call *call, int x, int64_t heads)
     return tnd_net_reshape(call->net, x, &joined);
 }
 
-/* As tnd_onnx_for_groups, where products broadcast one head. */
+/* As tnd_onnx_for_groups, but one head stays as it is: products broadcast it. */
 static int for_groups(struct tnd_onnx_call *call, int x, int64_t heads)
 {
     return tnd_onnx_shape_of(call, x)->dims[1] == 1 ? x : tnd_onnx_for_groups(call, x, heads);
@@ -91,7 +92,7 @@ static bool read_operands(struct tnd_onnx_call *call, struct attention *it)
     return call->net->status == TANDEM_OK;
 }
 
-/* Scores where a truth value says so, -inf elsewhere. */
+/* Keeps scores where `is_seen` is true, else -inf. */
 static int hide(struct tnd_onnx_call *call, int scores, int is_seen)
 {
     return tnd_net_select(call->net, is_seen, scores,
@@ -110,15 +111,15 @@ static int places(struct tnd_onnx_call *call, int64_t n, bool is_column)
     return tnd_net_reshape(call->net, tnd_onnx_counting(call, n), &shape);
 }
 
-/* How many keys each sample of the batch has, {batch, 1, 1, 1}; TANDEM_NET_NONE: all. */
+/* Number of keys of each sample of the batch, {batch, 1, 1, 1}; TANDEM_NET_NONE: all. */
 static int key_counts(struct tnd_onnx_call *call, const struct tnd_dims *scores)
 {
     const struct tnd_dims to = {4, {scores->dims[0], 1, 1, 1}};
     return tnd_net_reshape(call->net, tnd_onnx_in(call, 6), &to);
 }
 
-/* Which keys a row sees: from `left` in front of its own place to `right` behind it (-1: all).
- * Places count from the first key; rows are the last ones of a sample's keys, or they follow the
+/* Which keys a row sees: from `left` positions before its own to `right` after it (-1: all).
+ * Positions count from the first key; rows are the last ones of a sample's keys, or follow the
  * past. */
 static int window(struct tnd_onnx_call *call, const struct tnd_dims *scores, int64_t left,
                   int64_t right)
@@ -147,10 +148,10 @@ static int window(struct tnd_onnx_call *call, const struct tnd_dims *scores, int
     return seen;
 }
 
-/* Which keys rows see, by the attributes and the counts of keys; TANDEM_NET_NONE: all. */
+/* Which keys rows see, by the attributes and the numbers of keys; TANDEM_NET_NONE: all. */
 static int seen_keys(struct tnd_onnx_call *call, const struct tnd_dims *scores)
 {
-    const int64_t most = 1 << 30; /* beyond all places */
+    const int64_t most = 1 << 30; /* beyond all positions */
     int64_t left = tnd_onnx_int(call, "left_window_size", -1);
     int64_t right = tnd_onnx_int(call, "right_window_size", -1);
     right = tnd_onnx_int(call, "is_causal", 0) != 0 ? 0 : right;
@@ -169,7 +170,7 @@ static int seen_keys(struct tnd_onnx_call *call, const struct tnd_dims *scores)
     return seen;
 }
 
-/* A mask for fewer keys than there are hides the others. */
+/* Pads a mask for fewer keys than there are; the others are hidden. */
 static int padded_mask(struct tnd_onnx_call *call, int given, int64_t keys)
 {
     const struct tnd_dims shape = *tnd_onnx_shape_of(call, given);
@@ -201,7 +202,7 @@ static int mask(struct tnd_onnx_call *call, int scores)
                                  tnd_net_cast(call->net, given, tnd_onnx_type_of(call, scores)));
 }
 
-/* Softmax of each row, in a precision; a row that sees no key gives zeros. */
+/* Softmax of each row, computed in `precision`; a row that sees no key gives zeros. */
 static int softmax(struct tnd_onnx_call *call, int x, enum tandem_dtype precision)
 {
     struct tnd_net *net = call->net;
@@ -215,7 +216,7 @@ static int softmax(struct tnd_onnx_call *call, int x, enum tandem_dtype precisio
     return tnd_net_cast(net, tnd_net_reshape(net, tnd_net_row_softmax(net, x), &shape), type);
 }
 
-/* Products of queries and keys, both scaled by the root of the scale. */
+/* Products of queries and keys, each scaled by the square root of the scale. */
 static int products(struct tnd_onnx_call *call, const struct attention *it)
 {
     static const int swap[] = {0, 1, 3, 2};
@@ -290,8 +291,8 @@ static void build_attention(struct tnd_onnx_call *call)
 
 /* ---- attention with graphs of its own ---- */
 
-/* What a graph of the node makes of a value, which keeps type and shape; the value where there is
- * no such graph. */
+/* Applies an inner graph of the node to a value, keeping type and shape; without such a graph
+ * returns the value. */
 static int modified(struct tnd_onnx_call *call, const char *name, int x)
 {
     if (x == TANDEM_NET_NONE || !tnd_onnx_has(call, name)) {
@@ -344,11 +345,11 @@ const struct tnd_onnx_op tnd_onnx_preview[] = {
 
 /* ---- rotary embedding ---- */
 
-/* A view of {batch, a, b, head}, whose last dimension begins to turn. */
+/* A view {batch, a, b, head} whose last dimension is rotated, from its start. */
 struct rotary {
     int x;
-    int64_t half; /* pairs that turn */
-    int64_t step; /* from one value of a kind to the next: 2 where the pairs are interleaved */
+    int64_t half;        /* rotated pairs */
+    int64_t step;        /* step between first (or second) values of pairs: 2 if interleaved */
     bool has_rows_first; /* {batch, rows, heads, head} */
 };
 
@@ -373,7 +374,7 @@ static int angles(struct tnd_onnx_call *call, const struct rotary *it, int list)
     return tnd_net_reshape(call->net, tnd_onnx_wide(call, list), &to);
 }
 
-/* Both halves, joined as they lay. */
+/* Joins both halves in their original order. */
 static int join(struct tnd_onnx_call *call, const struct rotary *it, int a, int b)
 {
     const int both[] = {a, b};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Einsum of ONNX, by permuting, diagonals, sums and products of matrices. */
+ * ONNX's Einsum, by permutations, diagonals, sums and matrix products. */
 #include <string.h>
 
 #include "formats/onnx_op.h"
@@ -73,7 +73,7 @@ static bool has_id(const struct term *term, int id)
     return false;
 }
 
-/* Letters that stand twice in a term become one: the diagonal. */
+/* Replaces repeated letters of a term by the diagonal. */
 static int take_diagonals(struct tnd_onnx_call *call, int value, struct term *term)
 {
     for (int i = 0; i < term->n; i++) {
@@ -94,7 +94,7 @@ static int take_diagonals(struct tnd_onnx_call *call, int value, struct term *te
     return value;
 }
 
-/* Sums over the dimensions of a term that nobody needs. */
+/* Sums over the dimensions of a term that neither the result nor other operands need. */
 static int sum_alone(struct tnd_onnx_call *call, int value, struct term *term,
                      const bool *is_needed)
 {
@@ -120,7 +120,7 @@ static int sum_alone(struct tnd_onnx_call *call, int value, struct term *term,
     return value;
 }
 
-/* The dimensions of a value in the order of `to`; those that it has not get an extent of 1. */
+/* Permutes a value's dimensions to the order of `to`; missing ones get an extent of 1. */
 static int arrange(struct tnd_onnx_call *call, int value, const struct term *term,
                    const struct term *to)
 {
@@ -142,7 +142,7 @@ static int arrange(struct tnd_onnx_call *call, int value, const struct term *ter
     return tnd_net_reshape(call->net, tnd_net_permute(call->net, value, axes), &shape);
 }
 
-/* Dimensions of two operands by what becomes of them. */
+/* Dimensions of two operands by their role in the product. */
 struct roles {
     struct term batch, rows, columns, summed;
 };
@@ -212,7 +212,7 @@ static int64_t extent_of_id(struct tnd_onnx_call *call, int value, const struct 
     return 1;
 }
 
-/* Extents of dimensions that two operands share; 1 is broadcast. */
+/* Extents of dimensions that both operands have; 1 is broadcast. */
 static bool shared_extents(struct tnd_onnx_call *call, const struct operand *a,
                            const struct operand *b, const struct term *ids, struct tnd_dims *out)
 {
@@ -230,8 +230,8 @@ static bool shared_extents(struct tnd_onnx_call *call, const struct operand *a,
     return true;
 }
 
-/* The product of two operands, in `a`: dimensions that both have and nobody else needs are summed.
- */
+/* Multiplies two operands, result in `a`: dimensions that both have and no other operand needs are
+ * summed. */
 static void multiply(struct tnd_onnx_call *call, struct operand *a, const struct operand *b,
                      const bool *is_needed)
 {
@@ -263,7 +263,7 @@ static void multiply(struct tnd_onnx_call *call, struct operand *a, const struct
     a->term = all;
 }
 
-/* The result's term where the equation has none: letters that stand once, in their order. */
+/* The result's term if the equation has none: letters that occur once, sorted. */
 static void implied_result(const struct operand *operands, int n, int n_open, struct term *out)
 {
     out->n = 0;
@@ -310,7 +310,7 @@ static bool read_equation(struct tnd_onnx_call *call, struct operand *operands, 
     return at != NULL && *at == '\0';
 }
 
-/* What the result or an operand from `first` on needs. */
+/* Marks dimensions that the result or an operand from `first` on needs. */
 static void find_needed(const struct operand *operands, int first, int n, const struct term *result,
                         bool *out)
 {
@@ -325,7 +325,7 @@ static void find_needed(const struct operand *operands, int first, int n, const 
     }
 }
 
-/* Operands are multiplied one after the other. What nobody needs any more is summed at once. */
+/* Operands are multiplied one after the other; dimensions no longer needed are summed at once. */
 static void build_einsum(struct tnd_onnx_call *call)
 {
     struct operand operands[MAX_TERMS];

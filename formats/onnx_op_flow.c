@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operators of ONNX: branches and loops. A net has neither: a branch is taken and a loop unrolled
- * where the condition and the count of rounds are known while the net is built. */
+ * Operators of ONNX: branches and loops. A net has neither: a branch is selected and a loop
+ * unrolled while the net is built; conditions and iteration counts must be known then. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #define MAX_ROUNDS  4096
 #define MAX_CARRIED 64 /* operands and results of a body */
 
-/* A known truth value. -1: refused. */
+/* A known bool; -1: refused. */
 static int known_truth(struct tnd_onnx_call *call, int value, const char *what)
 {
     int64_t truth = 0;
@@ -38,16 +38,17 @@ static void build_if(struct tnd_onnx_call *call)
 
 /* ---- unrolled bodies ---- */
 
-/* A body, the values that it hands to its next round, and those that every round leaves behind. */
+/* A loop body, the values carried to the next iteration, and the scan outputs of every
+ * iteration. */
 struct unrolled {
     const struct tnd_onnx_graph *body;
     int n_in;
     int n_out;
-    int first_left; /* of the results: the first that is left behind */
+    int first_left; /* index of the first scan output among the results */
     int in[MAX_CARRIED];
     int out[MAX_CARRIED];
     int rounds;
-    int *left; /* by round and result */
+    int *left; /* scan outputs by iteration and result */
 };
 
 static bool unrolled_begin(struct tnd_onnx_call *call, struct unrolled *loop, int rounds)
@@ -77,7 +78,7 @@ static bool unrolled_round(struct tnd_onnx_call *call, struct unrolled *loop)
     return true;
 }
 
-/* What all rounds left behind as result `i`, joined along a new axis. */
+/* Scan output `i` of all iterations, joined along a new axis. */
 static int join_rounds(struct tnd_onnx_call *call, const struct unrolled *loop, int i, int64_t axis,
                        bool is_reverse)
 {
@@ -112,8 +113,8 @@ static int join_rounds(struct tnd_onnx_call *call, const struct unrolled *loop, 
 
 /* ---- Loop ---- */
 
-/* How often at most; -1: refused. Exporters give the largest integer to a loop that its condition
- * ends. */
+/* The maximum number of iterations; -1: refused. Exporters give the largest integer to a loop that
+ * its condition ends. */
 static int64_t most_rounds(struct tnd_onnx_call *call)
 {
     int64_t count = INT64_MAX;
@@ -128,7 +129,7 @@ static int64_t most_rounds(struct tnd_onnx_call *call)
     return -1;
 }
 
-/* The rounds of a loop, the condition known in front of each. */
+/* Builds the iterations of a loop; the condition must be known before each. */
 static bool run_rounds(struct tnd_onnx_call *call, struct unrolled *loop, int64_t most)
 {
     const bool is_while = tnd_onnx_in(call, 1) != TANDEM_NET_NONE;
@@ -153,8 +154,8 @@ static bool run_rounds(struct tnd_onnx_call *call, struct unrolled *loop, int64_
     return call->net->status == TANDEM_OK;
 }
 
-/* What no round left behind as result `i`: an empty list. The body, built once for what its first
- * round would have seen, tells how large an element would be; nothing reads what it makes. */
+/* Scan output `i` without iterations: an empty list. The body is built once with the first
+ * iteration's operands to get an element's shape; nothing reads its values. */
 static int join_nothing(struct tnd_onnx_call *call, struct unrolled *loop, int i)
 {
     const int result = loop->first_left + i;
@@ -198,13 +199,13 @@ static void build_loop(struct tnd_onnx_call *call)
 
 /* ---- Scan ---- */
 
-/* Element `i` of an attribute that lists one number an operand. */
+/* Element `i` of an attribute with one number per operand. */
 static int64_t listed(const int64_t *list, int n, int i)
 {
     return i < n ? list[i] : 0;
 }
 
-/* What Scan's attributes say of the operands that it walks along. */
+/* Scan's attributes of the operands that it iterates over. */
 struct scanned {
     int n;
     int axes[MAX_CARRIED];
@@ -237,7 +238,7 @@ static bool read_scanned(struct tnd_onnx_call *call, int n_state, struct scanned
     return true;
 }
 
-/* One place of an operand along its axis, which goes. */
+/* Slice `at` of an operand along an axis, which is removed. */
 static int place_of(struct tnd_onnx_call *call, int value, int axis, int64_t at)
 {
     struct tnd_dims shape = *tnd_onnx_shape_of(call, value);

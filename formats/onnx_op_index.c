@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operators of ONNX that re-index: blocks and channels, triangles, one-hot, reversed sequences,
- * what was pooled. */
+ * ONNX operators that re-index: space-to-depth, triangles, one-hot, reversed sequences, unpooling.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,7 +160,7 @@ static void build_one_hot(struct tnd_onnx_call *call)
     call->out[0] = tnd_net_select(net, is_on, on, off);
 }
 
-/* Where each value of a sequence stands: length - 1 - i inside of it, i behind. */
+/* Index of each value: length - 1 - i within the sequence, i after its end. */
 static void build_reverse_sequence(struct tnd_onnx_call *call)
 {
     struct tnd_net *net = call->net;
@@ -191,8 +191,8 @@ static void build_reverse_sequence(struct tnd_onnx_call *call)
 
 /* ---- what is chosen by known conditions ---- */
 
-/* Where a computed value is true, counted in row-major order {their number}: the extent alone is
- * asked for, so that a net in parts serves all values with as many. TANDEM_NET_NONE: refused. */
+/* Row-major indices of the true elements of a computed value, {count}: only the count is asked for,
+ * so that a net in parts serves all values with the same count. TANDEM_NET_NONE: refused. */
 static int true_places(struct tnd_onnx_call *call, int x)
 {
     struct tnd_net *net = call->net;
@@ -300,7 +300,7 @@ struct row {
     int64_t at;
 };
 
-/* By value; NaN behind all numbers, and equal to itself. */
+/* Orders by value; NaN after all numbers, and equal to itself. */
 static int compare_values(const struct tnd_array *array, int64_t a, int64_t b)
 {
     if (tnd_dtype_kind(array->type) == TND_KIND_FLOAT) {
@@ -333,8 +333,8 @@ static int compare_rows_in_order(const void *a, const void *b)
     return order != 0 ? order : (x->at > y->at) - (x->at < y->at);
 }
 
-/* Where each of the rows that are there once stands first, which of them each row is, and how often
- * it is there. Gives their number. */
+/* Finds distinct rows: the first index of each, the distinct row that each row equals, and how
+ * often each occurs. Returns their number. */
 static int64_t find_unique(struct row *rows, int64_t n, bool is_sorted, int64_t *first,
                            int64_t *which, int64_t *counts)
 {
@@ -368,7 +368,7 @@ static int64_t find_unique(struct row *rows, int64_t n, bool is_sorted, int64_t 
     return found;
 }
 
-/* The values of an operand as rows along an axis, or one a row; NULL: refused. */
+/* The known values of an operand as rows along an axis, or one value per row; NULL: refused. */
 static const struct tnd_array *known_rows(struct tnd_onnx_call *call, int x, int axis, bool is_flat)
 {
     struct tnd_dims shape = *tnd_onnx_shape_of(call, x);
@@ -405,7 +405,7 @@ static void give_unique(struct tnd_onnx_call *call, int x, int axis, const struc
         }
         found = find_unique(rows, n, is_sorted, lists[0]->data, lists[1]->data, lists[2]->data);
     }
-    for (int i = 0; i < 3; i++) { /* (an array without memory is an error of the net) */
+    for (int i = 0; i < 3; i++) { /* NULL arrays are the net's error */
         int value = tnd_net_constant(call->net, lists[i]);
         value = i == 1 ? value : tnd_net_slice(call->net, value, 0, 0, found, 1);
         if (i == 0) {
@@ -445,7 +445,7 @@ static void build_unique(struct tnd_onnx_call *call)
     tnd_free(rows);
 }
 
-/* Cut or padded with zeros to a shape, around the middle. */
+/* Crops or zero-pads to a shape, around the centre. */
 static void build_center_crop_pad(struct tnd_onnx_call *call)
 {
     struct tnd_net *net = call->net;
@@ -484,7 +484,7 @@ static void build_center_crop_pad(struct tnd_onnx_call *call)
 
 /* ---- the way back from MaxPool ---- */
 
-/* The shape that a pool with these attributes came from, as far as it is told by them. */
+/* The input shape of a pool with these attributes, as far as they determine it. */
 static bool shape_before_pool(struct tnd_onnx_call *call, struct tnd_dims *shape)
 {
     int n, n_strides, n_pads;
@@ -513,8 +513,8 @@ static bool shape_before_pool(struct tnd_onnx_call *call, struct tnd_dims *shape
     return true;
 }
 
-/* A shape as an operand must be the one that is told: else runtimes differ in whether indices count
- * in it or in the one that is told (https://github.com/onnx/onnx/issues/5398). */
+/* A shape operand must equal that implied by the attributes: otherwise runtimes differ in which of
+ * them the indices refer to (https://github.com/onnx/onnx/issues/5398). */
 static void build_max_unpool(struct tnd_onnx_call *call)
 {
     struct tnd_net *net = call->net;

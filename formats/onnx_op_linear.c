@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Operators of ONNX: products of matrices. */
+ * ONNX operators: matrix products. */
 #include <string.h>
 
 #include "formats/onnx_op.h"
@@ -23,7 +23,7 @@ static void build_gemm(struct tnd_onnx_call *call)
     a = tnd_onnx_int(call, "transA", 0) != 0 ? tnd_net_permute(call->net, a, swapped) : a;
     b = tnd_onnx_int(call, "transB", 0) != 0 ? tnd_net_permute(call->net, b, swapped) : b;
     if (call->opset < 7) {
-        (void)tnd_onnx_int(call, "broadcast", 0); /* (of C, which broadcasts anyway) */
+        (void)tnd_onnx_int(call, "broadcast", 0); /* C is always broadcast */
     }
     const double alpha = (double)tnd_onnx_float(call, "alpha", 1.0f);
     const double beta = (double)tnd_onnx_float(call, "beta", 1.0f);
@@ -36,8 +36,9 @@ static void build_gemm(struct tnd_onnx_call *call)
 
 #define MAX_ORDER 32
 
-/* One step of Gauss' elimination of {batch, n, n}: the row of the largest first value is exchanged
- * with the first one. Gives what is left, {batch, n - 1, n - 1}, and multiplies *det, {batch}. */
+/* One step of Gaussian elimination of {batch, n, n}: swaps the row with the largest first value
+ * (the pivot) with the first row. Returns the remaining {batch, n - 1, n - 1}, and multiplies *det,
+ * {batch}, by the pivot. */
 static int eliminated(struct tnd_onnx_call *call, int a, int *det)
 {
     struct tnd_net *net = call->net;
@@ -56,7 +57,7 @@ static int eliminated(struct tnd_onnx_call *call, int a, int *det)
     if (n == 1 || net->status != TANDEM_OK) {
         return TANDEM_NET_NONE;
     }
-    /* the first row stands where the pivot was */
+    /* the first row moves to the pivot's index */
     const int rows = tnd_net_reshape(net, tnd_onnx_counting(call, n), &TND_DIMS(1, n, 1));
     const int is_pivot = tnd_net_binary(net, TANDEM_BINARY_EQUAL, rows, at);
     a = tnd_net_select(net, is_pivot, tnd_net_slice(net, a, 1, 0, 1, 1), a);

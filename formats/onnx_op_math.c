@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Operators of ONNX: element by element. */
+ * ONNX operators: element-wise. */
 #include <math.h>
 #include <string.h>
 
 #include "formats/onnx_build.h"
 #include "formats/onnx_op.h"
 
-/* The operand itself. */
 static void build_identity(struct tnd_onnx_call *call)
 {
     call->out[0] = tnd_onnx_in(call, 0);
@@ -23,7 +22,7 @@ static void build_binary(struct tnd_onnx_call *call)
                                   tnd_onnx_second(call));
 }
 
-/* Comparisons that are others, turned. */
+/* Comparisons expressed by others with swapped operands. */
 static void build_turned(struct tnd_onnx_call *call)
 {
     call->out[0] = tnd_net_binary(call->net, (enum tandem_binary)call->kind, tnd_onnx_second(call),
@@ -53,7 +52,7 @@ static void build_not(struct tnd_onnx_call *call)
     call->out[0] = tnd_net_unary(call->net, TANDEM_UNARY_NOT, tnd_onnx_in(call, 0));
 }
 
-/* Max, Min, Sum, Mean: of one operand or more. */
+/* Max, Min, Sum, Mean of one or more operands. */
 static void build_variadic(struct tnd_onnx_call *call)
 {
     int value = tnd_onnx_in(call, 0);
@@ -71,7 +70,7 @@ static void build_mean(struct tnd_onnx_call *call)
     call->out[0] = tnd_onnx_with(call, TANDEM_BINARY_DIV, call->out[0], (double)call->n_in);
 }
 
-/* Operands of two types: integers are raised as integers, all others as doubles. */
+/* The operands may have different types: integers are raised as integers, all others as doubles. */
 static void build_pow(struct tnd_onnx_call *call)
 {
     int base = tnd_onnx_in(call, 0);
@@ -142,8 +141,8 @@ static void build_clip(struct tnd_onnx_call *call)
     call->out[0] = value;
 }
 
-/* As a type; integers of fewer than 8 bits keep the low ones. The attributes say how numbers become
- * floats of 8 bits. */
+/* Casts to a type; narrow integers keep the low bits. Attributes control rounding to 8-bit
+ * floats. */
 static int cast_to(struct tnd_onnx_call *call, int x, enum tandem_dtype type,
                    enum tnd_onnx_type narrow)
 {
@@ -159,7 +158,7 @@ static int cast_to(struct tnd_onnx_call *call, int x, enum tandem_dtype type,
     if (tnd_dtype_small(type) != NULL) {
         return tnd_onnx_small_float(call, x, type, saturates);
     }
-    /* (a value of its own: this one is not narrow) */
+    /* a new value: a narrow type belongs to the value */
     return tnd_onnx_narrow_of(call, x) != TND_ONNX_UNDEFINED && tnd_onnx_type_of(call, x) == type
                ? tnd_net_copy(call->net, x)
                : tnd_net_cast(call->net, x, type);
@@ -185,8 +184,8 @@ static bool is_packed(enum tandem_dtype type)
            type == TANDEM_DTYPE_F6E3M2;
 }
 
-/* The bits of a value as a type of the same width. Integers wrap, which keeps their bits; floats
- * are read where they are known while the net is built. */
+/* Reinterprets the bits of a value as a type of the same width. Integers wrap, which keeps their
+ * bits; floats must be known while the net is built. */
 static void build_bit_cast(struct tnd_onnx_call *call)
 {
     const int x = tnd_onnx_in(call, 0);
@@ -237,7 +236,7 @@ static void build_is_inf(struct tnd_onnx_call *call)
         return;
     }
     const int bound = tnd_onnx_scalar(call, x, (double)(finds_negative ? -INFINITY : INFINITY));
-    /* (nothing is equal to NaN) */
+    /* NaN equals nothing */
     const int nothing = tnd_onnx_scalar(call, x, (double)NAN);
     call->out[0] = tnd_net_binary(call->net, TANDEM_BINARY_EQUAL, x,
                                   finds_negative || finds_positive ? bound : nothing);

@@ -53,7 +53,7 @@ static void build_relu(struct tnd_onnx_call *call)
     call->out[0] = tnd_onnx_with(call, TANDEM_BINARY_MAX, tnd_onnx_in(call, 0), 0.0);
 }
 
-/* Before opset 7: one value, or one a channel. */
+/* Before opset 7: one value, or one per channel. */
 static int old_slope(struct tnd_onnx_call *call, int slope, int rank)
 {
     struct tnd_dims shape = *tnd_onnx_shape_of(call, slope);

@@ -10,7 +10,7 @@
 #include "formats/onnx_op.h"
 #include "formats/onnx_op_ml.h"
 
-#define MAX_COMPARED (1 << 26) /* pairs of a value and a key */
+#define MAX_COMPARED (1 << 26) /* comparisons of values with keys */
 
 /* ---- shared with trees ---- */
 
@@ -70,7 +70,7 @@ int tnd_onnx_ml_label_of(struct tnd_onnx_call *call, int labels, int scores)
 
 /* ---- linear models ---- */
 
-/* {N, rows} of the features' products with the coefficients, and the intercepts; *rows of them. */
+/* {N, rows}: products of features and coefficients, plus the intercepts; *rows: their number. */
 static int linear_scores(struct tnd_onnx_call *call, int64_t *rows)
 {
     static const int turned[] = {1, 0};
@@ -109,7 +109,7 @@ static void build_linear_regressor(struct tnd_onnx_call *call)
     call->out[0] = tnd_onnx_ml_transformed(call, y, how);
 }
 
-/* One row for two labels is the score of the second one. */
+/* One row of coefficients for two labels gives the second label's score. */
 static void build_linear_classifier(struct tnd_onnx_call *call)
 {
     int64_t rows = 0;
@@ -117,7 +117,7 @@ static void build_linear_classifier(struct tnd_onnx_call *call)
     const char *how = tnd_onnx_word(call, "post_transform", "NONE");
     const int labels =
         tnd_onnx_ml_labels(call, "classlabels_ints", "classlabels_strings", &n_labels);
-    (void)tnd_onnx_int(call, "multi_class", 0); /* (the transform says what is computed) */
+    (void)tnd_onnx_int(call, "multi_class", 0); /* post_transform determines the result */
     int scores = linear_scores(call, &rows);
     if (scores == TANDEM_NET_NONE || rows != n_labels) {
         (void)tnd_onnx_refuse(call, "%lld rows of coefficients for %d labels", (long long)rows,
@@ -208,12 +208,12 @@ static void build_svm_regressor(struct tnd_onnx_call *call)
     call->out[0] = tnd_onnx_ml_transformed(call, y, how);
 }
 
-/* What decides between pairs of labels. */
+/* Coefficients that decide between pairs of labels. */
 struct pairs {
     int n_labels;
     int64_t n; /* pairs (i, j), i < j, in this order */
     int64_t vectors;
-    const int64_t *by_label;   /* vectors of each label, which stand side by side */
+    const int64_t *by_label;   /* number of vectors per label; a label's vectors are contiguous */
     const float *coefficients; /* {labels - 1, vectors} */
 };
 
@@ -239,7 +239,7 @@ static int pair_weights(struct tnd_onnx_call *call, const struct pairs *it)
     return tnd_net_constant(call->net, array);
 }
 
-/* {N, labels}: for how many pairs each label wins. */
+/* {N, labels}: number of pairs that each label wins. */
 static int pair_votes(struct tnd_onnx_call *call, const struct pairs *it, int scores)
 {
     struct tnd_array *array = tnd_array_new(TANDEM_DTYPE_F32, &TND_DIMS(it->n, it->n_labels));
@@ -342,7 +342,7 @@ static void build_svm_classifier(struct tnd_onnx_call *call)
 
 /* ---- scalers ---- */
 
-/* A list of one number, or one a feature, as it broadcasts along the last dimension. */
+/* A list of one number, or one per feature, shaped to broadcast along the last dimension. */
 static int by_feature(struct tnd_onnx_call *call, const char *name, int x)
 {
     int n;
@@ -365,7 +365,7 @@ static void build_scaler(struct tnd_onnx_call *call)
         tnd_net_formula(call->net, "x, offset, scale: (x - offset) * scale", x, offset, scale);
 }
 
-/* Rows of a divisor of 0 stay as they are. */
+/* Rows whose norm is 0 stay as they are. */
 static void build_normalizer(struct tnd_onnx_call *call)
 {
     struct tnd_net *net = call->net;
@@ -406,7 +406,7 @@ static void build_binarizer(struct tnd_onnx_call *call)
     call->out[0] = tnd_net_cast(call->net, above, tnd_onnx_type_of(call, x));
 }
 
-/* Integers, one or one a feature, as a constant of a value's type. */
+/* Integers, one or one per feature, as a constant of a value's type. */
 static int integers_by_feature(struct tnd_onnx_call *call, const char *name, int x)
 {
     int n;
@@ -473,7 +473,7 @@ static int list_of(struct tnd_onnx_call *call, const char *const names[4], int *
     return tnd_onnx_refuse(call, tnd_onnx_has(call, names[3]) ? "%s are texts" : "no %s", names[3]);
 }
 
-/* Which values are equal to which key: {values, keys}. NaN is equal to NaN. */
+/* {values, keys}: whether a value equals a key. NaN equals NaN. */
 static int key_matches(struct tnd_onnx_call *call, int x, int keys, int64_t n)
 {
     struct tnd_net *net = call->net;
@@ -491,7 +491,7 @@ static int key_matches(struct tnd_onnx_call *call, int x, int keys, int64_t n)
     return tnd_net_formula(net, "equal, x, key: equal | is_nan(x) & is_nan(key)", equal, x, keys);
 }
 
-/* What a label encoder gives for values without a key. */
+/* A label encoder's result for values without a key. */
 static int default_of(struct tnd_onnx_call *call, int values)
 {
     const bool is_float = tnd_dtype_kind(tnd_onnx_type_of(call, values)) == TND_KIND_FLOAT;
@@ -518,7 +518,7 @@ static int default_of(struct tnd_onnx_call *call, int values)
                         tnd_onnx_type_of(call, values));
 }
 
-/* Where a key is there twice the last one counts. */
+/* Of duplicate keys the last one counts. */
 static void build_label_encoder(struct tnd_onnx_call *call)
 {
     static const char *const of_keys[] = {"keys_floats", "keys_int64s", "keys_tensor",
@@ -547,7 +547,7 @@ static void build_label_encoder(struct tnd_onnx_call *call)
     call->out[0] = tnd_net_reshape(net, y, &shape);
 }
 
-/* A category that is not there gives zeros, also where the model says that it is an error. */
+/* An unknown category gives zeros, even if the model declares it an error. */
 static void build_one_hot_encoder(struct tnd_onnx_call *call)
 {
     struct tnd_net *net = call->net;
@@ -567,7 +567,7 @@ static void build_one_hot_encoder(struct tnd_onnx_call *call)
     call->out[0] = tnd_net_reshape(net, tnd_net_cast(net, matches, TANDEM_DTYPE_F32), &shape);
 }
 
-/* Columns by their numbers; a list of values is one row. */
+/* Selects columns by index; a 1-dimensional operand is one row. */
 static void build_extractor(struct tnd_onnx_call *call)
 {
     struct tnd_net *net = call->net;
@@ -590,7 +590,7 @@ static void build_vectorizer(struct tnd_onnx_call *call)
 {
     int parts[MAX_JOINED];
     int n;
-    (void)tnd_onnx_ints(call, "inputdimensions", &n); /* (the operands have them) */
+    (void)tnd_onnx_ints(call, "inputdimensions", &n); /* known from the operands */
     for (int i = 0; i < call->n_in && i < MAX_JOINED; i++) {
         const struct tnd_dims *shape = tnd_onnx_shape_of(call, tnd_onnx_in(call, i));
         const struct tnd_dims row = {2, {1, shape->dims[0]}};
@@ -609,7 +609,7 @@ static void build_vectorizer(struct tnd_onnx_call *call)
     }
 }
 
-/* Maps have no type: the values stay a matrix, a column a label. */
+/* Nets have no maps: the values stay a matrix with a column per label. */
 static void build_zip_map(struct tnd_onnx_call *call)
 {
     int n;

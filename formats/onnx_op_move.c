@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Operators of ONNX: joining, cutting, gathering, scattering, padding. */
+ * ONNX operators: concatenation, slicing, gathering, scattering, padding. */
 #include <string.h>
 
 #include "formats/onnx_op.h"
@@ -19,7 +19,7 @@ static void build_concat(struct tnd_onnx_call *call)
 
 #define MAX_PARTS 1024
 
-/* Extents of the parts: stated, or equal ones, the last of which may be smaller. */
+/* Extents of the parts: given, or equal, the last of which may be smaller. */
 static bool split_extents(struct tnd_onnx_call *call, int64_t extent, int64_t *out)
 {
     int n = 0;
@@ -69,7 +69,7 @@ static void build_split(struct tnd_onnx_call *call)
     }
 }
 
-/* Part of an axis as in Python: negative places count from the end, others are cut to the axis. */
+/* Slices an axis as in Python: negative indices count from the end, others are clamped. */
 static int slice_axis(struct tnd_onnx_call *call, int x, int axis, int64_t start, int64_t end,
                       int64_t step)
 {
@@ -142,8 +142,8 @@ static void build_gather_elements(struct tnd_onnx_call *call)
     }
 }
 
-/* One row number for each tuple of `depth` indices, into the first `depth` dimensions (of `shape`,
- * from `first` on) read as one. Negative indices count from the end of their own dimension. */
+/* One row index per tuple of `depth` indices, into the first `depth` dimensions of `shape` (from
+ * `first` on) flattened. Negative indices count from the end of their own dimension. */
 static int row_numbers(struct tnd_onnx_call *call, int indices, const struct tnd_dims *shape,
                        int first, int depth)
 {
@@ -159,8 +159,8 @@ static int row_numbers(struct tnd_onnx_call *call, int indices, const struct tnd
     return sum;
 }
 
-/* (An index that is out of range in one dimension may be in range of all read as one: each column
- * is gathered from a list of its own numbers first, which refuses it.) */
+/* (An index out of range in one dimension may be in range after flattening: so each column is first
+ * gathered from a list of its own numbers, which refuses it.) */
 static int checked_columns(struct tnd_onnx_call *call, int indices, const struct tnd_dims *shape,
                            int first, int depth)
 {
@@ -313,7 +313,7 @@ static bool pad_mode(struct tnd_onnx_call *call, enum tandem_pad *out)
     return false;
 }
 
-/* Places in front of and behind each axis. */
+/* Padding before and after each axis. */
 static bool read_pads(struct tnd_onnx_call *call, int rank, int64_t *begin, int64_t *end)
 {
     int64_t pads[2 * TANDEM_NET_MAX_DIMS];

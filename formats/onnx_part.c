@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Main graphs in parts: where an operator asks for values that are computed, the net ends in front
- * of its node; the next part begins with that node, and with the values. */
+ * Main graphs in parts: where an operator needs computed values while the net is built, the net
+ * ends before its node; the next part starts with that node and those values. */
 #include <limits.h>
 
 #include "base/alloc.h"
@@ -16,7 +16,7 @@ const struct tnd_array *tnd_onnx_ask(struct tnd_onnx_call *call, int value)
         return known;
     }
     if (tnd_net_value(call->net, value)->base != value ||
-        tnd_net_value(call->net, value)->input >= 0) { /* (what follows reads the answer) */
+        tnd_net_value(call->net, value)->input >= 0) { /* later nodes read the answer */
         value = tnd_net_copy(call->net, value);
     }
     const struct tnd_net_value *v = tnd_net_value(call->net, value);
@@ -31,7 +31,7 @@ const struct tnd_array *tnd_onnx_ask(struct tnd_onnx_call *call, int value)
     return NULL;
 }
 
-/* Marks the names that a graph, and graphs inside it, read from node `first` on. */
+/* Marks the names that a graph and its inner graphs read from node `first` on. */
 static void mark_read(const struct tnd_onnx_scope *scope, const struct tnd_onnx_graph *graph,
                       int first, bool *is_read)
 {
@@ -65,7 +65,7 @@ static bool add_left(struct tnd_onnx_builder *builder, const struct tnd_onnx_car
     return true;
 }
 
-/* A value as the next part takes it, by a name of the main graph. */
+/* Carries a value to the next part, by a name of the main graph. */
 static bool leave_value(struct tnd_onnx_builder *builder, const char *name, int value,
                         bool is_element, int *n_outputs)
 {
@@ -90,7 +90,7 @@ static bool leave_value(struct tnd_onnx_builder *builder, const char *name, int 
     return add_left(builder, &carried);
 }
 
-/* One name of the main graph; a sequence stands behind its elements. */
+/* Carries one name of the main graph; a sequence follows its elements. */
 static bool leave(struct tnd_onnx_builder *builder, const struct tnd_onnx_name *name,
                   int *n_outputs)
 {
@@ -108,7 +108,6 @@ static bool leave(struct tnd_onnx_builder *builder, const struct tnd_onnx_name *
     return is_good && add_left(builder, &carried);
 }
 
-/* Ends a part in front of a node: what it asks for, and what the rest reads, becomes outputs. */
 void tnd_onnx_end_part(struct tnd_onnx_builder *builder, const struct tnd_onnx_graph *graph)
 {
     struct tnd_net *net = builder->net;
@@ -134,14 +133,13 @@ void tnd_onnx_end_part(struct tnd_onnx_builder *builder, const struct tnd_onnx_g
     }
 }
 
-/* The values that a part begins with. */
 bool tnd_onnx_add_carried(struct tnd_onnx_builder *builder, const struct tnd_onnx_part *part)
 {
     struct tnd_net *net = builder->net;
     int *elements =
         tnd_arena_alloc(&net->arena, ((size_t)part->n_carried + 1) * sizeof(int), _Alignof(int));
     bool is_good = elements != NULL;
-    int begin = 0; /* of the elements of the sequence that follows them */
+    int begin = 0; /* first element of the next sequence */
     int n = 0;
     for (int i = 0; is_good && i < part->n_carried; i++) {
         const struct tnd_onnx_carried *it = &part->carried[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * ONNX models by their public interface: what they state, their nets, and the lowered ones that are
- * kept for sets of extents. */
+ * The public interface of ONNX models: their declared inputs and outputs, their nets, and lowered
+ * nets cached by sets of extents. */
 #include <limits.h>
 #include <string.h>
 
@@ -115,7 +115,7 @@ bool tandem_onnx_input(const tandem_onnx *model, int i, struct tandem_onnx_value
     return false;
 }
 
-/* ZipMap's list of maps, as the matrix that stands for it: float32, a column a label. */
+/* Describes ZipMap's list of maps as the matrix that replaces it: float32, a column per label. */
 static void describe_maps(const struct tnd_onnx_graph *graph, struct tandem_onnx_value *out)
 {
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -178,7 +178,7 @@ bool tandem_onnx_property(const tandem_onnx *model, int i, const char **out_key,
 
 /* ---- nets ---- */
 
-/* The arrays of the options as the builder takes them; the net keeps them. */
+/* The options' arrays in the builder's form; the net borrows them. */
 struct given {
     const char **names;
     const struct tnd_array **arrays;
@@ -295,7 +295,7 @@ enum tandem_status tandem_onnx_net(const tandem_onnx *model,
 
 /* ---- what is kept ---- */
 
-/* The same names with the same extents, in any order. */
+/* Whether names and extents are the same, in any order. */
 static bool is_same(const struct tnd_onnx_kept *kept, const struct tandem_onnx_dim *dims,
                     int n_dims)
 {
@@ -365,13 +365,13 @@ void tandem_onnx_set_chooser(tandem_onnx *model, const tandem_chooser *chooser)
     }
 }
 
-/* Bytes that belong to a set of extents alone. */
+/* Bytes used only by one set of extents. */
 static size_t bytes_of(const struct tnd_onnx_kept *kept)
 {
     return tnd_lowered_bytes(tnd_lowered_of(kept->lowered));
 }
 
-/* Drops sets that were used longest ago: as few as possible of those above TANDEM_ONNX_KEPT. */
+/* Frees the least recently used sets: as few as possible of those above TANDEM_ONNX_KEPT. */
 static void make_room(tandem_onnx *model)
 {
     size_t bytes = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rules that the nodes and outputs of a graph must keep: how many operands and results an operator
- * has, and that outputs have the types that the model states. Shapes that it states are hints. */
+ * Checks of nodes and outputs: numbers of operands and results, and declared types of outputs.
+ * Declared shapes are hints. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ bool tnd_onnx_check_arity(struct tnd_onnx_call *call, const struct tnd_onnx_op *
 
 /* ---- outputs as the model states them ---- */
 
-/* The extent of a symbolic dimension by the inputs; -1: they do not have it, or several of it. */
+/* The extent of a symbolic dimension from the inputs; -1: absent, or several extents. */
 static int64_t extent_by_inputs(const struct tnd_onnx_graph *graph, const struct tnd_net *net,
                                 const char *name)
 {
@@ -95,7 +95,7 @@ static int64_t extent_by_inputs(const struct tnd_onnx_graph *graph, const struct
     return extent;
 }
 
-/* The extent that the model states for a dimension of output `at`; -1: none. */
+/* The declared extent of a dimension of output `at`; -1: none. */
 static int64_t stated_extent(const struct tnd_onnx_graph *graph, const struct tnd_net *net, int at,
                              int d)
 {
@@ -122,14 +122,14 @@ static void stated_text(const struct tnd_onnx_value *output, char *out, size_t s
     }
 }
 
-/* Whether an output has the shape that the model states, as far as it states one. `symbol` gets
- * what the inputs say of a named extent that does not fit. */
+/* Whether an output has the declared shape, as far as there is one. `symbol` describes a named
+ * extent of the inputs that differs. */
 static bool has_stated_shape(const struct tnd_net *net, const struct tnd_onnx_graph *graph, int at,
                              const struct tnd_dims *shape, char *symbol, size_t size)
 {
     const struct tnd_onnx_value *output = &graph->outputs[at];
-    /* Exports with two branches (optimum's merged decoders) leave an output of the other branch
-     * without values; then its named extents say nothing. */
+    /* Exports with two branches (optimum's merged decoders) leave the other branch's output empty;
+     * then its named extents mean nothing. */
     const bool is_placeholder = tnd_dims_values(shape) == 0;
     bool fits = output->n_dims < 0 || output->n_dims == shape->n;
     for (int d = 0; fits && d < output->n_dims; d++) {
@@ -154,7 +154,7 @@ bool tnd_onnx_check_output(struct tnd_net *net, const struct tnd_onnx_graph *gra
     char got[160];
     char wanted[80];
     char symbol[60] = "";
-    if (output->kind != TND_ONNX_TENSOR) { /* (no type is stated) */
+    if (output->kind != TND_ONNX_TENSOR) { /* no declared type */
         return true;
     }
     if (tnd_onnx_dtype(output->type, &stated) && stated != type) {
@@ -164,8 +164,8 @@ bool tnd_onnx_check_output(struct tnd_net *net, const struct tnd_onnx_graph *gra
                            tandem_dtype_name(stated));
         return false;
     }
-    /* Published models are right about everything but this: their exporter wrote the shape that one
-     * sample had. ONNX Runtime warns and goes on. */
+    /* In otherwise valid published models exporters have declared the shape of one sample. ONNX
+     * Runtime warns and goes on. */
     if (!has_stated_shape(net, graph, at, shape, symbol, sizeof(symbol)) && net->note[0] == '\0') {
         stated_text(output, wanted, sizeof(wanted));
         (void)snprintf(net->note, sizeof(net->note),

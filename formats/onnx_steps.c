@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Models whose extents depend on computed values, by the public interface: lowered part by part. A
- * part is kept by what it begins with, the shapes of the caller's arrays or another part, and by
- * the values that its first node asked for. */
+ * The public interface of models whose extents depend on computed values: they are lowered part by
+ * part. A part is cached by its origin (the shapes of the caller's arrays, or another part) and by
+ * the values that its first node needed. */
 #include <limits.h>
 #include <string.h>
 
@@ -41,13 +41,13 @@ static void free_step(tandem_onnx *model, struct tnd_onnx_step *step)
 
 void tnd_onnx_drop_parts(tandem_onnx *model)
 {
-    while (model->steps != NULL) { /* (the newest first: none takes the outputs of a newer one) */
+    while (model->steps != NULL) { /* newest first: no part reads the outputs of a newer one */
         free_step(model, model->steps);
     }
     model->at = NULL;
 }
 
-/* Drops parts that no other one begins with and that were used longest ago. */
+/* Frees the least recently used parts that are not the origin of others. */
 static void make_room(tandem_onnx *model)
 {
     for (;;) {
@@ -70,7 +70,7 @@ static void make_room(tandem_onnx *model)
     }
 }
 
-/* The caller's array for an input; NULL: there is none. */
+/* The caller's array for an input; NULL: none. */
 static const struct tandem_net_array *array_for(const tandem_onnx *model, const char *name)
 {
     for (int i = 0; i < model->n_inputs; i++) {
@@ -122,7 +122,7 @@ static enum tandem_status no_memory(struct tandem_error *error)
     return tnd_error_set(error, TANDEM_E_MEMORY, NULL, 0, 0, "no memory for a part of a net");
 }
 
-/* The caller's arrays as the builder takes them: it looks at their shapes. */
+/* The caller's arrays in the builder's form, which only reads their shapes. */
 struct given {
     const char **names;
     const struct tnd_array **arrays;
@@ -143,7 +143,7 @@ static enum tandem_status describe(const tandem_onnx *model, struct given *given
         const struct tandem_net_array *from = &model->inputs[i];
         struct tnd_array *to = &given->list[i];
         to->type = from->type;
-        (void)tnd_dims_from(from->n_dims, from->dims, &to->shape); /* (looked at before) */
+        (void)tnd_dims_from(from->n_dims, from->dims, &to->shape); /* checked before */
         to->n = tnd_dims_values(&to->shape);
         given->names[i] = from->name;
         given->arrays[i] = to;
@@ -206,7 +206,7 @@ static enum tandem_status make(tandem_onnx *model, struct tnd_onnx_step *step,
     return status;
 }
 
-/* The part like `wanted`, which goes: one that is there, or that one, made. */
+/* Finds the cached part equal to `wanted`, which is then freed, or builds `wanted`. */
 static enum tandem_status find(tandem_onnx *model, struct tnd_onnx_step *wanted,
                                struct tnd_onnx_step **out, struct tandem_error *error)
 {
@@ -276,13 +276,13 @@ static struct tnd_array *copy_of(const struct tnd_array *array)
 
 /* ---- computing ---- */
 
-/* Gives a part what it begins with, and makes it the current one. */
+/* Sets a part's inputs, and makes it the current one. */
 static enum tandem_status enter(tandem_onnx *model, struct tnd_onnx_step *step,
                                 tandem_lowered **out_part, struct tandem_error *error)
 {
     struct tandem_net_array input;
     struct tandem_net_array from = {.data = NULL};
-    int at = 0; /* of what is carried */
+    int at = 0; /* index of the carried value */
     for (int i = 0; tandem_lowered_input(step->lowered, i, &input); i++) {
         if (step->origin == NULL) {
             const struct tandem_net_array *given = array_for(model, input.name);
@@ -368,7 +368,7 @@ enum tandem_status tandem_onnx_next(tandem_onnx *model, tandem_lowered **out_par
                                              .passes = at->passes,
                                              .for_device = at->for_device,
                                              .chooser = at->chooser};
-    /* the node that stopped may be the one that the part began with, which then asks for more */
+    /* the part may end at its first node, which then needs more values */
     const bool is_more = at->part.stopped == at->part.first;
     struct tnd_onnx_step *wanted = new_step(is_more ? at->origin : at, &how);
     bool is_good = wanted != NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Tensors of ONNX: values in the file as raw bytes or as lists of numbers, or in another file. */
+ * ONNX tensors: values in the file as raw bytes or as lists of numbers, or in another file. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/checked.h"
 #include "formats/onnx_internal.h"
 
-/* Numbers of fields of TensorProto. */
+/* Field numbers of TensorProto. */
 enum {
     TENSOR_DIMS = 1,
     TENSOR_TYPE = 2,
@@ -45,7 +45,7 @@ const char *tnd_onnx_type_name(int32_t type)
     }
 }
 
-/* Bits of a value; 0 for strings and for a number that is no type. */
+/* Bits per value; 0 for strings and unknown types. */
 static unsigned type_bits(int32_t type)
 {
     switch (type) {
@@ -71,7 +71,7 @@ static enum tandem_status wrong(const struct tnd_onnx_memory *memory,
 
 /* ---- external data ---- */
 
-/* What a tensor says of the place of its data. */
+/* Location of a tensor's external data. */
 struct place {
     const char *location;
     int64_t offset;
@@ -116,10 +116,10 @@ static enum tandem_status read_entry(struct tnd_onnx_memory *memory, struct tnd_
     } else if (strcmp(key, "length") == 0) {
         return place_number(memory, tensor, key, value, &place->length, error);
     }
-    return TANDEM_OK; /* (a checksum is not held against the data) */
+    return TANDEM_OK; /* checksums are not verified */
 }
 
-/* A path below the model's folder, without a way out of it. */
+/* Whether a path stays below the model's folder. */
 static bool stays_inside(const char *location)
 {
     if (location[0] == '\0' || location[0] == '/' || strlen(location) >= PATH_MAX / 2) {
@@ -226,11 +226,11 @@ static enum tandem_status read_external(struct tnd_onnx_memory *memory, struct t
 
 /* ---- data in the file ---- */
 
-/* The field that holds the values of a type where they are not raw, as onnx.proto says. */
+/* The field that holds values of a type if they are not raw, by onnx.proto. */
 struct typed_field {
     uint32_t number;
     uint32_t wire;
-    size_t width; /* bytes of each number that count */
+    size_t width; /* used low bytes of each number */
 };
 
 static struct typed_field typed_field_of(enum tnd_onnx_type type)
@@ -334,7 +334,7 @@ static enum tandem_status check_type(const struct tnd_onnx_memory *memory,
                                     (long long)type, TND_ONNX_LAST_TYPE);
 }
 
-/* All but the values. */
+/* A TensorProto without its values. */
 struct header {
     int64_t type;
     int64_t location;
