@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The generator of source text: loads, steps, the store, and the walk around them. */
+ * The generator of source text: loads, steps, the store, and the loops around them. */
 #include "graph/fuse_print.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@ static const char *const stores[TND_N_DTYPES] = {
     [TANDEM_DTYPE_I32] = "i32",   [TANDEM_DTYPE_I64] = "i64",    [TANDEM_DTYPE_U16] = "u16",
     [TANDEM_DTYPE_U32] = "u32",   [TANDEM_DTYPE_U64] = "u64"};
 
-/* What a value is in memory: a byte, where the list says nothing. */
+/* The type of a value in memory: a byte unless the list has another. */
 static const char *stored_as(enum tandem_dtype type)
 {
     return stores[type] != NULL ? stores[type] : "u8";
@@ -32,7 +32,7 @@ struct printer {
     enum tnd_dialect dialect;
     struct tnd_text *out;
     const char *indent;
-    int n_kept; /* dimensions of the space that the result has */
+    int n_kept; /* dimensions of the result */
 };
 
 static enum tandem_dtype type_of(const struct tnd_fuse *fuse, int i)
@@ -77,7 +77,7 @@ static void print_value(struct tnd_text *out, enum tandem_dtype type, const void
     }
 }
 
-/* A lane's value `name` in the form that a type is stored in. */
+/* Prints a lane's value `name` converted to the type in memory. */
 static void print_stored(struct tnd_text *out, enum tandem_dtype type, enum tnd_lane lane,
                          const char *name)
 {
@@ -200,8 +200,7 @@ static void print_step(struct printer *p, int to)
 
 /* ---- operands ---- */
 
-/* The place of an operand, in values, without what the dimensions from `from` to `to - 1` do not
- * move. */
+/* Prints an operand's offset in values, without dimensions `from` to `to - 1`. */
 static void print_place(struct printer *p, int i, int64_t offset, int from, int to)
 {
     const struct tnd_fuse_space *space = p->what->space;
@@ -227,7 +226,7 @@ static void print_pointer(struct printer *p, const char *type, const char *name,
                     buffer);
 }
 
-/* One pointer for each operand that lies in a buffer. */
+/* Prints a pointer for each operand in a buffer. */
 static void print_pointers(struct printer *p)
 {
     const struct tnd_fuse *fuse = p->what->fuse;
@@ -290,8 +289,8 @@ static const char *const neutrals[] = {[TANDEM_REDUCE_SUM] = "0.0f",
                                        [TANDEM_REDUCE_PROD] = "1.0f",
                                        [TANDEM_REDUCE_MAX] = "-(1.0f / 0.0f)",
                                        [TANDEM_REDUCE_MIN] = "1.0f / 0.0f"};
-/* (sums keep what each addition loses, as long as the compiler keeps the order; nothing of what is
- * not finite) */
+/* (Sums are compensated, if the compiler keeps the order of additions; not beyond finite
+ * values.) */
 static const char *const combines[] = {
     [TANDEM_REDUCE_SUM] =
         ("const float d = x - lost; const float t = sum + d; lost = (t - sum) - d; "
@@ -374,7 +373,7 @@ static int64_t kept_values(const struct printer *p, int from)
     return n;
 }
 
-/* Indices of the dimensions before `to` from the number `i` of a value. */
+/* Prints the indices of the dimensions before `to`, from the number `i` of a value. */
 static void print_indices(struct printer *p, int to, const char *type)
 {
     for (int d = 0; d < to; d++) {
@@ -437,7 +436,7 @@ static void print_c(struct printer *p)
     tnd_text_add(p->out, "        }\n        i += n;\n    }\n}\n");
 }
 
-/* OpenCL and CUDA: a work item a value. */
+/* OpenCL and CUDA: one work item per value. */
 static void print_items(struct printer *p)
 {
     const bool is_opencl = p->dialect == TND_DIALECT_OPENCL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What printed kernels begin with: names of types and functions that the dialects do not share,
+ * The prelude of printed kernels: names of types and functions that differ between dialects,
  * conversions, and functions that their libraries lack. */
 #include "graph/fuse_print.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Windows as text: what a value of a convolution or a pool sums over the places that it sees, and
- * the rows of places of a convolution as a product. */
+ * Prints windows: the sums of a convolution or pool over the taps of a window, and the rows of a
+ * convolution as a matrix product. */
 #include <inttypes.h>
 
 #include "graph/fuse_print.h"
@@ -11,8 +11,8 @@ struct writer {
     const char *space, *indent; /* "global ", or nothing */
 };
 
-/* Which place of the result a value belongs to, counted over all images, and the first channel that
- * it sees. `i0`, `i1`: its row and column. */
+/* Prints which position of the result a value belongs to, counted over all images, and its first
+ * channel. `i0`, `i1`: its row and column. */
 static void print_number(const struct writer *w)
 {
     const struct tnd_printed_window *window = w->window;
@@ -42,7 +42,7 @@ static void print_number(const struct writer *w)
     }
 }
 
-/* Where the window begins in the input, `s0` and so on, and `from`: the first channel there. */
+/* Prints the start of the window in the input, `s0` etc., and `from`: the first channel there. */
 static void print_start(const struct writer *w)
 {
     const struct tnd_printed_window *window = w->window;
@@ -60,8 +60,8 @@ static void print_start(const struct writer *w)
                     window->channel_stride);
 }
 
-/* Filters lie in blocks, of which those of a group follow each other; by tap and channel of a
- * block, its filters lie side by side. */
+/* Filters are stored in blocks; those of a group are consecutive. For each tap and channel of a
+ * block, its filters are contiguous. */
 static void print_weights(const struct writer *w)
 {
     const struct tnd_printed_window *window = w->window;
@@ -75,7 +75,7 @@ static void print_weights(const struct writer *w)
         w->indent, w->space, group, (group + width - 1) / width, group, width, block, group, width);
 }
 
-/* Down to one place under the window, which is not in the padding. */
+/* Prints loops over the taps of the window that are not in the padding. */
 static void print_taps(const struct writer *w)
 {
     const struct tnd_printed_window *window = w->window;

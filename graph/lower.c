@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Nets as graphs of tensors: which nodes there are, tensors of values in the layouts that readers
- * want, jobs. */
+ * Lowers nets to graphs of tensors: which nodes there are, tensors of values in the layouts that
+ * readers want, jobs. */
 #include <limits.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ const struct tnd_lower_value *tnd_lower_value(const struct tnd_lowering *l, int 
     return &l->values[tnd_net_value(l->net, value)->base];
 }
 
-/* Count of F32 that hold the bytes of values; 1 at least. */
+/* Number of F32 that hold the bytes of values; at least 1. */
 static bool units_of(enum tandem_dtype type, const struct tnd_dims *shape, int64_t *out)
 {
     const int64_t values = tnd_dims_values(shape);
@@ -50,7 +50,6 @@ struct tnd_work *tnd_lower_job(struct tnd_lowering *l, int n_in)
     return job;
 }
 
-/* The array is freed with the lowered net, or now when that fails. */
 bool tnd_lowered_keep(struct tnd_lowered *lowered, struct tnd_array *array)
 {
     if (tnd_vector_insert(&lowered->owned_vector, sizeof(lowered->owned[0]), INT_MAX / 2,
@@ -69,8 +68,8 @@ struct tnd_array *tnd_lower_array(struct tnd_lowering *l, enum tandem_dtype type
     return array != NULL && tnd_lowered_keep(l->out, array) ? array : NULL;
 }
 
-/* How many values a kernel handles: of products and windows the multiply-adds, else what the larger
- * of operand and result holds. */
+/* Amount of work: multiply-adds of products and windows, else the larger count of operand and
+ * result values. */
 static double values_of(const struct tnd_work *job)
 {
     const double out = (double)tnd_dims_values(&job->shape);
@@ -94,7 +93,7 @@ static double values_of(const struct tnd_work *job)
     }
 }
 
-/* The operation of the list that an operation of nets is. */
+/* The operation of op-list.h for an operation of a net. */
 static enum tandem_op row_of(const struct tnd_work *job)
 {
     static const enum tandem_op rows[TND_N_NET_OPS] = {
@@ -125,7 +124,7 @@ static enum tandem_op row_of(const struct tnd_work *job)
                                  : rows[is_one ? job->fuse.steps[0].op : job->op];
 }
 
-/* Functions take as long as three steps that need no polynomial. */
+/* A function counts as three simple steps. */
 static double amount_of_program(const struct tnd_work *job)
 {
     double steps = 1;
@@ -145,7 +144,7 @@ static double amount_of(const struct tnd_work *job)
            (job->is_by_reference ? TND_WORK_REFERENCE * (has_sums ? TND_WORK_SUMS : 1) : 1);
 }
 
-/* Marks a node, for those who tell users what is slow. */
+/* Marks a node as computed by the reference kernel, for reports of what is slow. */
 static enum tandem_status mark_reference(struct tnd_lowering *l, struct tnd_work *job,
                                          const tandem_tensor *node)
 {
@@ -422,7 +421,7 @@ static enum tandem_status fold_constants(struct tnd_lowering *l)
 
 /* ---- nodes ---- */
 
-/* Operands `first` to `first + n - 1` of a node; `before` (NULL: none) comes in front of them. */
+/* Lowers operands `first` to `first + n - 1` of a node, preceded by `before` (NULL: none). */
 static enum tandem_status lower_part(struct tnd_lowering *l, const struct tnd_net_node *node,
                                      int first, int n, const struct tnd_operand *before,
                                      enum tnd_net_layout layout, tandem_tensor **tensor,
@@ -459,7 +458,7 @@ static enum tandem_status lower_part(struct tnd_lowering *l, const struct tnd_ne
     return TANDEM_OK;
 }
 
-/* More operands than a node may have are joined step by step. */
+/* Joins more operands than a node may have in several steps. */
 static enum tandem_status lower_concat(struct tnd_lowering *l, const struct tnd_net_node *node,
                                        enum tnd_net_layout layout)
 {
@@ -521,7 +520,7 @@ static enum tandem_status lower_nodes(struct tnd_lowering *l)
     for (int i = 0; status == TANDEM_OK && i < l->net->n_nodes; i++) {
         const struct tnd_net_node *node = &l->net->nodes[i];
         if (!l->values[node->output].is_needed || l->groups[i] != i || l->tails[i] >= 0) {
-            continue; /* (what waits comes with its group) */
+            continue; /* lowered with its group */
         }
         status = l->tables[i].values != NULL      ? tnd_lower_look_up(l, node)
                  : l->pairs[i].is_found           ? tnd_lower_pair(l, node)
@@ -551,7 +550,7 @@ static enum tandem_status lower_inputs(struct tnd_lowering *l)
     return TANDEM_OK;
 }
 
-/* Outputs that no node makes are copied by one. */
+/* Copies outputs that no node computes. */
 static enum tandem_status lower_outputs(struct tnd_lowering *l)
 {
     const struct tnd_net *net = l->net;
@@ -578,9 +577,9 @@ static enum tandem_status lower_outputs(struct tnd_lowering *l)
 
 /* ---- the whole ---- */
 
-enum { WORTH_TRIMMING = 1 << 20 }; /* bytes: a net for other extents frees no weights */
+enum { WORTH_TRIMMING = 1 << 20 }; /* bytes: a net for other extents would free no weights */
 
-/* Constants that were packed in another form are not read any more. */
+/* Frees constants that are only read in packed form. */
 static void free_unread(struct tnd_lowering *l, struct tnd_net *net)
 {
     for (int i = 0; i < net->n_values; i++) {
@@ -589,7 +588,7 @@ static void free_unread(struct tnd_lowering *l, struct tnd_net *net)
         }
     }
     const size_t before = tnd_alloc_live_bytes();
-    (void)tnd_net_free_unknown(net); /* (without memory for that they stay) */
+    (void)tnd_net_free_unknown(net); /* out of memory: they are kept */
     if (before - tnd_alloc_live_bytes() >= WORTH_TRIMMING) {
         tnd_alloc_trim();
     }

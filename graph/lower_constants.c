@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Constants of nets on their way into graphs: read, put into another order, packed; once for all
- * nets of a store. */
+ * Constants of nets for graphs: read, reordered, packed; once for all nets of a store. */
 #include <string.h>
 
 #include "base/tnd_assert.h"
@@ -32,7 +31,7 @@ enum tandem_status tnd_lower_fill(const struct tnd_lowering *l, int value)
     return tnd_array_fill(tnd_lower_value(l, value)->known) ? TANDEM_OK : tnd_lower_no_memory(l);
 }
 
-/* A constant of the net in another order, as the store keeps it. */
+/* Derives a reordered copy of a constant, kept by the store. */
 static enum tandem_status derive_copy(struct tnd_lowering *l, int value,
                                       const struct tnd_view *view, struct tnd_array **out)
 {
@@ -48,7 +47,7 @@ static enum tandem_status derive_copy(struct tnd_lowering *l, int value,
     return tnd_array_fill(*out) ? TANDEM_OK : tnd_lower_no_memory(l);
 }
 
-/* The array that has a view's values in row-major order, and where it has them. */
+/* The array with a view's values in row-major order, and their offset in it. */
 static enum tandem_status keep_view(struct tnd_lowering *l, int value, const struct tnd_view *view,
                                     const struct tnd_array **out, int64_t *offset)
 {

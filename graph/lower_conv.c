@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions of F32, channels last: what they are, and who is asked for the method of each one.
- * Weights that are computed are of a matrix product. */
+ * F32 convolutions with channels last: their description, and the choice of a method for each.
+ * Computed weights need the matrix product. */
 #include <limits.h>
 
 #include "base/alloc.h"
@@ -56,7 +56,7 @@ const struct tnd_conv_choice *tnd_lowered_conv(const struct tnd_lowered *lowered
 
 /* ---- lowering ---- */
 
-/* Whether weights that are computed can be multiplied by columns. */
+/* Whether computed weights can be multiplied with im2col rows. */
 static bool may_compute(const struct tnd_lowering *l, const struct tnd_conv *conv)
 {
     const struct tnd_conv_shape shape = tnd_conv_shape_from(conv, false);

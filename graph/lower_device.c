@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions, pools, joins and gathers for devices: their windows and places as the generator of
- * texts wants them. Packed weights are those that the CPU's kernels read: a device has them in the
- * same order. */
+ * Convolutions, pools, joins and gathers for devices: their windows and offsets for the generator
+ * of texts. Packed weights are those of the CPU's kernels; a device has them in the same order. */
 #include <string.h>
 
 #include "graph/lower_conv.h"
@@ -81,7 +80,7 @@ void tnd_lower_print_pool(struct tnd_lowering *l, const struct tnd_work *job, ta
     }
 }
 
-/* Whether a constant holds nothing but places of an axis, so that a device need not look. */
+/* Whether all constant indices are within an axis, so that a device need not check. */
 static bool is_inside(const struct tnd_view *indices, int64_t extent)
 {
     bool is = indices->data != NULL && indices->shape.n == 1;

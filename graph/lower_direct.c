@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions as direct sums over the taps of the window: how weights are packed, which rows are
- * padded. */
+ * Convolutions as direct sums over the taps of the window: packing of weights, and padding of rows.
+ */
 #include "graph/lower_conv.h"
 
 enum {
     FEW_CHANNELS = 16,
-    ITEM_PLACES = 64, /* about this many are worth an item */
-    /* What the sum of the lanes of a vector takes, in products of vectors. */
+    ITEM_PLACES = 64, /* positions per work item */
+    /* cost of summing a vector's lanes, in vector products */
     FEW_SUM = 8
 };
 
 /* ---- weights ---- */
 
-/* Filter {M, C, taps} in panels; `by_channel`: of one filter each of several groups. */
+/* Packs filters {M, C, taps} in panels; `by_channel`: one filter each of several groups. */
 static void pack(const struct tnd_conv *conv, const float *w, int64_t taps, bool by_channel,
                  float *out)
 {
@@ -32,7 +32,7 @@ static void pack(const struct tnd_conv *conv, const float *w, int64_t taps, bool
     }
 }
 
-/* Rows of taps, for few filters. */
+/* Packs rows of taps, for few filters. */
 static void pack_few(const struct tnd_conv *conv, const float *w, float *out)
 {
     const int64_t inner = conv->run / conv->channels; /* taps that were merged */
@@ -88,7 +88,7 @@ static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *
     }
     if (plain != NULL) {
         const struct tnd_kernel_call copy = {.in = &w, .n_in = 1, .out = plain, .error = l->error};
-        (void)tnd_kernel_copy(&copy); /* (always good) */
+        (void)tnd_kernel_copy(&copy); /* cannot fail */
     }
     if (is_new) {
         const float *from = plain != NULL ? plain->data : w.data;
@@ -108,7 +108,7 @@ static enum tandem_status pack_weights(struct tnd_lowering *l, struct tnd_conv *
 
 /* ---- padding ---- */
 
-/* The innermost padding: places of it that the windows read in front of a row, and behind. */
+/* The innermost padding that windows read before and after a row. */
 static void find_padding(const struct tnd_conv *conv, int64_t *front, int64_t *behind)
 {
     const int last = conv->n - 1;
@@ -151,7 +151,7 @@ static enum tandem_status pad_rows(struct tnd_lowering *l, struct tnd_conv *conv
     return tnd_lower_emit(l, job, x, 1, x);
 }
 
-/* Taps side by side lie side by side in memory: they are one where there is no padding between. */
+/* Merges adjacent taps, which are contiguous in memory, where there is no padding. */
 static void merge_taps(struct tnd_conv *conv)
 {
     const int last = conv->n - 1;
@@ -196,7 +196,7 @@ bool tnd_conv_may_direct(const struct tnd_conv *conv, bool for_device)
     return true;
 }
 
-/* It may pad `x`, and make taps side by side one. */
+/* May pad `x` and merge adjacent taps. */
 enum tandem_status tnd_lower_conv_direct(struct tnd_lowering *l, struct tnd_conv *conv,
                                          const struct tnd_net_node *node, tandem_tensor *x,
                                          tandem_tensor **out)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Epilogues: a program over the result of a node that runs inside of the node, tile by tile. */
+ * Epilogues: a program over a node's result that runs inside the node, tile by tile. */
 #include "graph/lower_internal.h"
 
 /* ---- operands ---- */
 
-/* A constant row of `n` values, and as many more as a tile may be wide; NULL without memory. */
+/* A constant row of `n` values, padded by the maximum width of a tile; NULL: out of memory. */
 static const float *keep_row(struct tnd_lowering *l, const struct tnd_operand *in, int64_t stride,
                              int64_t n)
 {
@@ -16,7 +16,7 @@ static const float *keep_row(struct tnd_lowering *l, const struct tnd_operand *i
     return copy == NULL ? NULL : copy->data;
 }
 
-/* Whether the program goes on with the sums from its first code to its last one. */
+/* Whether the program only extends the sums, from its first code to its last. */
 static bool ends_sums(const struct tnd_epilogue *epilogue)
 {
     const struct tnd_fuse_code *code = epilogue->fuse.codes;
@@ -29,9 +29,8 @@ static bool ends_sums(const struct tnd_epilogue *epilogue)
     return is_first && code->op == TND_CODE_END;
 }
 
-/* Whether the program can run over rows of a tile as they are: where the values of a row of each
- * operand lie side by side, or are one constant, and a driver need not keep much (large frames cost
- * time). */
+/* Whether the program can run on rows of a tile in place: each operand's row is contiguous or one
+ * constant, and few registers are needed (large frames cost time). */
 static bool plan_rows(struct tnd_lowering *l, struct tnd_epilogue *epilogue, int64_t n_columns)
 {
     const struct tnd_fuse *fuse = &epilogue->fuse;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which operations, value by value, become one program, and where it runs: as a node of its own, or
+ * Chooses which element-wise operations become one program, and where it runs: as its own node, or
  * as the epilogue of the node whose result it reads. */
 #include <string.h>
 
@@ -25,7 +25,7 @@ void tnd_lower_plan_fuse(struct tnd_work *job)
 
 /* ---- groups of nodes that become one program ---- */
 
-/* What a group would read if a node joined it: values from outside, tensors among them. */
+/* What a group would read if a node joined it: outside values, and how many are tensors. */
 struct reads {
     int values[TND_FUSE_REGISTERS];
     int n, n_steps, n_tensors;
@@ -44,7 +44,7 @@ static void add_read(const struct tnd_lowering *l, struct reads *reads, int valu
     }
 }
 
-/* Everything that the nodes of a group read and that none of them makes. */
+/* Finds the values that a group reads but does not compute. */
 static void find_reads(const struct tnd_lowering *l, int group, struct reads *reads)
 {
     *reads = (struct reads){.n = 0};
@@ -61,7 +61,7 @@ static void find_reads(const struct tnd_lowering *l, int group, struct reads *re
             }
         }
         if (group - i > 256) {
-            break; /* (nodes of a group stand near each other) */
+            break; /* nodes of a group are close together */
         }
     }
 }
@@ -74,14 +74,15 @@ static bool fits(const struct tnd_lowering *l, int group)
            reads.n_steps + reads.n <= TND_FUSE_REGISTERS;
 }
 
-/* Bytes that floats become are stored: they are what products of integers read, and few. */
+/* Whether a node converts floats to bytes, which are stored rather than fused: products of integers
+ * read them, and they are small. */
 static bool makes_bytes(const struct tnd_net *net, const struct tnd_net_node *node)
 {
     const enum tandem_dtype type = tnd_net_value(net, node->output)->type;
     return node->op == TND_NET_CAST && (type == TANDEM_DTYPE_I8 || type == TANDEM_DTYPE_U8);
 }
 
-/* Whether a value is read as it is, or (of sums of integers) as a whole in another shape. */
+/* Whether a value is read unchanged, or (sums of integers) reshaped as a whole. */
 static bool is_read_whole(const struct tnd_lowering *l, int value)
 {
     const struct tnd_net_value *v = tnd_net_value(l->net, value);
@@ -94,8 +95,8 @@ static bool is_read_whole(const struct tnd_lowering *l, int value)
             tnd_dims_values(&v->shape) == tnd_dims_values(&tnd_net_value(l->net, v->base)->shape));
 }
 
-/* A node joins the group of its readers when all are in one, read it as it is, and there is room.
- * Readers come behind it, so that one walk from the last node does. */
+/* A node joins its readers' group if all are in one group, read it unchanged, and there is room.
+ * Readers follow it, so one backward pass suffices. */
 static void find_groups(struct tnd_lowering *l)
 {
     const struct tnd_net *net = l->net;
@@ -132,8 +133,7 @@ static void find_groups(struct tnd_lowering *l)
     }
 }
 
-/* Whether the result of a program shall have its channels last: an operand has them so, or side by
- * side. */
+/* The layout of a program's result: channels last if an operand has them so, or contiguous. */
 static enum tnd_net_layout group_layout(const struct tnd_lowering *l, const struct reads *reads,
                                         const struct tnd_dims *shape)
 {
@@ -159,7 +159,7 @@ static int register_of(const struct reads *reads, const int *steps, int value)
     return steps[value];
 }
 
-/* The program of a group; `steps` has room for a register by value. */
+/* Writes the program of a group; `steps` has room for a register per value. */
 static void write_program(const struct tnd_lowering *l, int group, const struct reads *reads,
                           int *steps, struct tnd_fuse *fuse)
 {
@@ -183,8 +183,8 @@ static void write_program(const struct tnd_lowering *l, int group, const struct 
 
 /* ---- epilogues ---- */
 
-/* The last convolution whose result a group alone reads, as it is. Its node waits until the group
- * is lowered, which may become its epilogue. */
+/* Finds the last convolution whose result is read only by the group, unchanged. Its node waits
+ * until the group is lowered, which may become its epilogue. */
 static void find_tail(struct tnd_lowering *l, int group)
 {
     const struct tnd_net_value *result = tnd_net_value(l->net, l->net->nodes[group].output);
@@ -226,7 +226,7 @@ static void find_tails(struct tnd_lowering *l)
     }
 }
 
-/* Reads of a group as operands of an epilogue of `self`, which is one of them. */
+/* Turns a group's reads into operands of an epilogue of `self`, one of them. */
 static enum tandem_status epilogue_operands(struct tnd_lowering *l, const struct reads *reads,
                                             int self, const struct tnd_dims *shape,
                                             struct tnd_lower_epilogue *waiting, bool *fits)
@@ -248,7 +248,7 @@ static enum tandem_status epilogue_operands(struct tnd_lowering *l, const struct
     return TANDEM_OK;
 }
 
-/* Lowers a convolution that waited for its group, and the group with it if that can be. */
+/* Lowers a convolution that waited for its group, with the group as epilogue if possible. */
 static enum tandem_status lower_tail(struct tnd_lowering *l, int tail, int group,
                                      const struct reads *reads, int *steps, bool *done)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions as matrix products: what each place of the result sees becomes a row, which
- * tandem_mul_mat multiplies by the filters. Groups are a batch of products, put side by side
- * behind. */
+ * Convolutions as matrix products (im2col): the values under the window at each position of the
+ * result become a row, which tandem_mul_mat multiplies by the filters. Groups are a batch of
+ * products, joined afterwards. */
 #include "graph/lower_conv.h"
 
 static struct tnd_view turned(const struct tnd_view *view)
@@ -34,7 +34,7 @@ static enum tandem_status lower_weights(struct tnd_lowering *l, int weights, con
     return TANDEM_OK;
 }
 
-/* Products {filters, places, groups} with the groups' filters behind each other. */
+/* Joins products {filters, positions, groups} along the filters. */
 static enum tandem_status join_groups(struct tnd_lowering *l, const struct tnd_conv *conv,
                                       tandem_tensor *product, tandem_tensor **out)
 {

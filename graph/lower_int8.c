@@ -19,7 +19,7 @@ static bool is_byte(const struct tnd_net *net, int value)
     return tnd_is_byte(tnd_net_value(net, value)->type);
 }
 
-/* Whether all values of a view are one. */
+/* Whether all values of a view are the same element. */
 static bool is_one_value(const struct tnd_net_value *v)
 {
     for (int i = 0; i < v->shape.n; i++) {
@@ -53,7 +53,7 @@ static bool find_zero(const struct tnd_lowering *l, int value, enum tandem_dtype
            tnd_dims_values(&tnd_net_value(l->net, out->zero)->shape) == 1;
 }
 
-/* Whether a value is all of bytes, cast to int32, less a zero point. */
+/* Whether a value is a whole tensor of bytes cast to int32, minus a zero point. */
 static bool find_bytes(const struct tnd_lowering *l, int value, struct tnd_lower_int8 *out)
 {
     const struct tnd_net *net = l->net;
@@ -74,8 +74,8 @@ static bool find_bytes(const struct tnd_lowering *l, int value, struct tnd_lower
     return less == NULL || find_zero(l, less->inputs[1], tnd_net_value(net, out->x)->type, out);
 }
 
-/* The constant that has a node's weights: bytes, before they were cast to int32, where that is all
- * that was done to them. */
+/* The constant of a node's weights: the bytes before a cast to int32, if only a cast lies
+ * between. */
 static int weights_value(const struct tnd_lowering *l, const struct tnd_net_node *node)
 {
     const int value = node->inputs[1];
@@ -88,14 +88,14 @@ static int weights_value(const struct tnd_lowering *l, const struct tnd_net_node
                : value;
 }
 
-/* Weights {filters, K..} of the axes of an operand, the filter first. */
+/* A view of weights as {filters, K..}, the filter first. */
 static struct tnd_view weights_of(const struct tnd_lowering *l, const struct tnd_net_node *node)
 {
     const struct tnd_net_value *as = tnd_net_value(l->net, node->inputs[1]);
     struct tnd_view w = tnd_lower_known(l, weights_value(l, node));
     w.shape = as->shape;
     memcpy(w.strides, as->strides, sizeof(w.strides));
-    if (node->op == TND_NET_CONTRACT) { /* {B, K, N}, the same for all B */
+    if (node->op == TND_NET_CONTRACT) { /* {B, K, N}, equal for all B */
         w.shape = (struct tnd_dims){2, {as->shape.dims[2], as->shape.dims[1]}};
         w.strides[0] = as->strides[2];
         w.strides[1] = as->strides[1];
@@ -103,8 +103,8 @@ static struct tnd_view weights_of(const struct tnd_lowering *l, const struct tnd
     return w;
 }
 
-/* Packs weights; those of convolutions that have gaps are copied first. False: they do not fit into
- * 8 bits, or there is no memory. */
+/* Packs weights; those of convolutions with gaps are copied first. False: they do not fit in 8
+ * bits, or out of memory. */
 static bool pack_weights(const struct tnd_lowering *l, const struct tnd_net_node *node,
                          struct tnd_conv_int8 *conv, void *out, struct tnd_int8_filter *filters)
 {
@@ -116,7 +116,7 @@ static bool pack_weights(const struct tnd_lowering *l, const struct tnd_net_node
         if (copy == NULL) {
             return false;
         }
-        (void)tnd_kernel_copy(&call); /* (always good) */
+        (void)tnd_kernel_copy(&call); /* cannot fail */
         w.data = copy->data;
     }
     if (node->op == TND_NET_CONV) {
@@ -174,7 +174,7 @@ static void describe(const struct tnd_lowering *l, const struct tnd_net_node *no
     }
 }
 
-/* Packs the weights. False: they do not fit into 8 bits, or there is no memory. */
+/* Packs the weights. False: they do not fit in 8 bits, or out of memory. */
 static bool pack(struct tnd_lowering *l, const struct tnd_net_node *node,
                  struct tnd_lower_int8 *found)
 {
@@ -217,7 +217,7 @@ static bool pack(struct tnd_lowering *l, const struct tnd_net_node *node,
     return true;
 }
 
-/* Describes the right operand, if it is computed of bytes, too. False: it is not, or there is no
+/* Describes the right operand if it is computed of bytes, too. False: it is not, or out of
  * memory. */
 static bool find_right(struct tnd_lowering *l, const struct tnd_net_node *node,
                        struct tnd_lower_int8 *found)
@@ -291,12 +291,12 @@ int tnd_lower_reads(const struct tnd_lowering *l, int i, int reads[TND_LOWER_REA
 
 /* ---- what follows the sums ---- */
 
-/* A program that is followed step by step: y = between(sum * scale + offset), and perhaps rounded
- * to bytes. All of it belongs to a filter. */
+/* A program matched step by step: y = clamp(sum * scale + offset), optionally rounded to bytes. All
+ * constants are per filter. */
 struct ending {
     struct tnd_conv_int8 *conv;
     struct tnd_int8_filter *filters;
-    int64_t n_filters, of_group, padded; /* of a group, and with those that fill up panels */
+    int64_t n_filters, of_group, padded; /* per group, and including panel padding */
     int axis;                            /* of filters in the shape of the program */
     bool is_float, is_rounded, is_done;
 };
@@ -331,8 +331,8 @@ static bool is_same_for_all(const struct ending *e, const struct tnd_operand *in
     return e->n_filters == 1 || in->view.strides[e->axis] == 0;
 }
 
-/* y * c, or y / c; bounds go with it where c is one positive number. What is not finite stays with
- * the program: bounds would hide that it makes NaN. */
+/* y * c, or y / c; bounds are scaled if c is one positive number. Numbers that are not finite stay
+ * in the program: bounds would hide the NaN that they produce. */
 static bool follow_scale(struct ending *e, const struct tnd_operand *in, bool divides)
 {
     const bool has_bounds = isfinite(e->conv->low) || isfinite(e->conv->high);
@@ -378,7 +378,7 @@ static bool follow_bound(struct ending *e, const struct tnd_operand *in, bool is
 {
     const float c = (float)value_at(e, in, 0) - (e->is_rounded ? (float)e->conv->zero_y : 0);
     if (!is_same_for_all(e, in) || !isfinite(c) || (e->is_rounded && c != floorf(c))) {
-        return false; /* (the node bounds before it rounds: the same for integers alone) */
+        return false; /* the node clamps before rounding: the same only for integers */
     }
     if (is_low) {
         e->conv->low = c > e->conv->low ? c : e->conv->low;
@@ -390,7 +390,7 @@ static bool follow_bound(struct ending *e, const struct tnd_operand *in, bool is
     return true;
 }
 
-/* The zero point of the result. */
+/* Matches the addition of the result's zero point. */
 static bool follow_zero(struct ending *e, const struct tnd_operand *in)
 {
     const double zero = value_at(e, in, 0);
@@ -428,7 +428,7 @@ static bool follow_binary(struct ending *e, const struct tnd_fuse_step *step, bo
     }
 }
 
-/* To bytes: all values must have been brought into the range of the type. */
+/* Matches the cast to bytes: bounds must already limit all values to the type's range. */
 static bool follow_bytes(struct ending *e, enum tandem_dtype type)
 {
     const float least = type == TANDEM_DTYPE_I8 ? -128.0f : 0.0f;
@@ -465,7 +465,7 @@ static bool follow(struct ending *e, const struct tnd_epilogue *epilogue, int s)
            follow_binary(e, step, is_right, &epilogue->in[other]);
 }
 
-/* Whether all of the program can belong to the node, which `e` then describes. */
+/* Whether the whole program can be part of the node, as `e` then describes. */
 static bool follow_program(struct ending *e, const struct tnd_epilogue *epilogue)
 {
     for (int s = 0; s < epilogue->fuse.n_steps; s++) {
@@ -479,7 +479,7 @@ static bool follow_program(struct ending *e, const struct tnd_epilogue *epilogue
 
 /* ---- lowering ---- */
 
-/* All of a value as bytes in the order of its dimensions. */
+/* A whole value as bytes in the order of its dimensions. */
 static enum tandem_status lower_whole(struct tnd_lowering *l, int value, tandem_tensor **out)
 {
     struct tnd_operand from;
@@ -517,7 +517,7 @@ static tandem_tensor *over(struct tnd_lowering *l, const struct tnd_array *array
                                       (size_t)n * 4);
 }
 
-/* Takes the epilogue that waits, if all of it can belong to the node. */
+/* Takes the waiting epilogue, if all of it can be part of the node. */
 static void take_ending(struct tnd_lower_epilogue *waiting, struct tnd_lower_int8 *found,
                         bool is_conv)
 {
@@ -542,7 +542,7 @@ static void take_ending(struct tnd_lower_epilogue *waiting, struct tnd_lower_int
     }
 }
 
-/* Whether all steps of a view are forward, and (of rows) its columns side by side. */
+/* Whether all strides of a view are positive and, with `has_rows`, its columns contiguous. */
 static bool is_matrix(const struct tnd_net_value *view, bool has_rows)
 {
     for (int i = 0; i < view->shape.n; i++) {
@@ -553,7 +553,7 @@ static bool is_matrix(const struct tnd_net_value *view, bool has_rows)
     return !has_rows || view->shape.dims[2] == 1 || view->strides[2] == 1;
 }
 
-/* Where the bytes of an operand {B, rows, columns} of a product lie; copies them if need be. */
+/* The bytes of an operand {B, rows, columns} of a product; copied if needed. */
 static enum tandem_status lower_matrix(struct tnd_lowering *l, int operand, int bytes,
                                        bool has_rows, tandem_tensor **out,
                                        struct tnd_int8_matrix *matrix)
@@ -577,7 +577,7 @@ static enum tandem_status lower_matrix(struct tnd_lowering *l, int operand, int 
     return TANDEM_OK;
 }
 
-/* A zero point that is computed, or NULL. */
+/* The tensor of a computed zero point, or NULL. */
 static enum tandem_status lower_zero(struct tnd_lowering *l, int zero, tandem_tensor **out)
 {
     *out = NULL;

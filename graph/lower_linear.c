@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Products of F32 as tandem_mul_mat: the right operand becomes weights of N rows of K values. Where
- * that would turn a computed matrix for the sake of a few rows, it is read as it lies instead. */
+ * F32 products as tandem_mul_mat: the right operand becomes weights of N rows of K values. A
+ * computed matrix that would be transposed for only a few rows is read in place instead. */
 #include <string.h>
 
 #include "graph/lower_internal.h"
@@ -15,7 +15,7 @@ static struct tnd_view swapped(const struct tnd_view *view)
     return out;
 }
 
-/* Whether a tensor can be a view with these strides: dense rows, steps forward. */
+/* Whether a tensor can be a view with these strides: dense rows, positive strides. */
 static bool has_dense_rows(const struct tnd_view *view)
 {
     if (view->shape.dims[2] > 1 && view->strides[2] != 1) {
@@ -69,17 +69,17 @@ enum tandem_status tnd_lower_matrix(struct tnd_lowering *l, int value, struct tn
 
 /* ---- few rows ---- */
 
-/* Transposing a matrix moves each value once, by columns: more work than this many rows. */
+/* Transposing a matrix costs more than multiplying it by this many rows. */
 enum { FEW_ROWS = 8 };
 
-/* Whether rows of N of a computed matrix {batch, K, N} lie densely and rows of K do not. */
+/* Whether a computed matrix {batch, K, N} has dense rows of N but not of K, and few rows use it. */
 static bool has_few_rows(const struct tnd_operand *w, int64_t rows)
 {
     const struct tnd_view turned = swapped(&w->view);
     return rows <= FEW_ROWS && w->src >= 0 && w->view.strides[2] == 1 && !has_dense_rows(&turned);
 }
 
-/* Source text for devices: sums of products of values where they lie. */
+/* Prints the source for devices: sums of products, operands read in place. */
 static void print_few(struct tnd_lowering *l, const struct tnd_work *job, tandem_tensor *node)
 {
     const struct tnd_operand *x = &job->in[0];
@@ -160,7 +160,7 @@ enum tandem_status tnd_lower_contract(struct tnd_lowering *l, const struct tnd_n
     TND_TRY(operand(l, node->inputs[1], &w, tensors, &n));
     *done = true;
     if (has_few_rows(&w, shape->dims[1])) {
-        l->values[a->base].is_read = true; /* (counts where it is a constant) */
+        l->values[a->base].is_read = true; /* relevant for constants */
         return lower_few(l, node, &x, &w, tensors, n);
     }
     w.view = swapped(&w.view);

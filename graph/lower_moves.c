@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Joining, gathering and padding along an axis: runs of values lie side by side in the operands.
- * With channels last, the dimensions are taken in the order in which they lie. */
+ * Concatenation, gathering and padding along an axis in contiguous runs of values. With channels
+ * last, dimensions are taken in their order in memory. */
 #include "graph/lower_internal.h"
 
 static bool is_move(enum tnd_net_op op)

@@ -18,7 +18,7 @@ static const struct tnd_net_node *maker(const struct tnd_lowering *l, int value,
                : NULL;
 }
 
-/* A constant that is one number in whatever shape. */
+/* A constant of one number, of any shape. */
 static bool read_number(const struct tnd_lowering *l, int value, float *out)
 {
     const struct tnd_net_value *v = tnd_net_value(l->net, value);
@@ -35,7 +35,7 @@ static bool read_number(const struct tnd_lowering *l, int value, float *out)
     return isfinite(*out);
 }
 
-/* The number and the other operand of a node; in any order where it `swaps`. */
+/* The number and the other operand of a node, in any order if it `swaps`. */
 static bool with_number(const struct tnd_lowering *l, const struct tnd_net_node *node, bool swaps,
                         int *other, float *number)
 {
@@ -55,7 +55,7 @@ static bool read_zero(float number, int32_t *zero)
     return is_integer;
 }
 
-/* (byte - zero) * scale, or without one of them. Sets is_reshaped where the bytes are read in
+/* Matches (byte - zero) * scale, either part optional. Sets is_reshaped if the bytes are read in
  * another shape. */
 static bool read_operand(const struct tnd_lowering *l, int value, int *byte, bool *is_signed,
                          int32_t *zero, float *scale, bool *is_reshaped)
@@ -79,8 +79,7 @@ static bool read_operand(const struct tnd_lowering *l, int value, int *byte, boo
            (*is_signed || v->type == TANDEM_DTYPE_U8) && tnd_lower_value(l, read)->known == NULL;
 }
 
-/* Back from the byte to the rounded number: bounds and the zero point, which are gathered from the
- * last one on. */
+/* Walks back from the byte to the rounded number, over bounds and the zero point. */
 static const struct tnd_net_node *read_end(const struct tnd_lowering *l, int value,
                                            struct tnd_binary_int8 *op)
 {
@@ -108,7 +107,7 @@ static const struct tnd_net_node *read_end(const struct tnd_lowering *l, int val
     return maker(l, value, TND_NET_UNARY, TANDEM_UNARY_ROUND);
 }
 
-/* Back to the sum or product: the scale of the result, and a lower bound of 0 before it. */
+/* Walks back to the sum or product, over the scale of the result and a lower bound of 0. */
 static const struct tnd_net_node *read_scale(const struct tnd_lowering *l, int value,
                                              struct tnd_binary_int8 *op)
 {
@@ -128,8 +127,8 @@ static const struct tnd_net_node *read_scale(const struct tnd_lowering *l, int v
     return maker(l, value, TND_NET_BINARY, -1);
 }
 
-/* How many rows of a one of b stands for, where b is repeated along all dimensions behind axis 1.
- * False: in another manner. */
+/* How many rows of a use one row of b, if b is repeated along all dimensions after axis 1. False:
+ * repeated otherwise. */
 static bool read_rows(const struct tnd_lowering *l, int value, const struct tnd_dims *shape,
                       struct tnd_binary_int8 *op)
 {
@@ -206,8 +205,7 @@ void tnd_lower_find_pairs(struct tnd_lowering *l)
 
 /* ---- lowering ---- */
 
-/* The layout of an operand whose values are read in row-major order: that in which they lie, where
- * both are the same. */
+/* The layout of an operand read in row-major order: its own, if the order is the same. */
 static enum tnd_net_layout row_layout(const struct tnd_lowering *l, int value)
 {
     const struct tnd_dims *shape = &tnd_net_value(l->net, value)->shape;

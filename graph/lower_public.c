@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Lowered nets by their public interface: what was built, its graph, the memory of its ends. */
+ * The public interface of lowered nets: the net, its graph, and the memory of inputs and outputs.
+ */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,7 +11,7 @@
 #include "graph/pass.h"
 
 struct tandem_lowered {
-    tandem_net *net; /* holds names, and the net that was lowered */
+    tandem_net *net; /* owns names, and the net that was lowered */
     struct tnd_lowered *lowered;
 };
 

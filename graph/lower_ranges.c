@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The general way to compute a node of a net on several threads: the reference's kernel over ranges
- * of one dimension of the result. */
+ * The general method for a node on several threads: the reference's kernel over ranges of one
+ * dimension of the result. */
 #include "graph/lower_internal.h"
 
 void tnd_lower_ranges(struct tnd_work *job)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Recurrent layers of F32: constant weights are packed once for all sets of extents. */
+ * F32 recurrent layers: constant weights are packed once for all sets of extents. */
 #include "graph/lower_internal.h"
 
-/* Weights as panels: constant ones packed, others as they lie. */
+/* Weights as panels: constant ones packed, others in place. */
 static enum tandem_status take_weights(struct tnd_lowering *l, int value, int64_t gates,
                                        struct tnd_operand *out, tandem_tensor **tensors, int *n)
 {
@@ -36,7 +36,7 @@ static enum tandem_status take_weights(struct tnd_lowering *l, int value, int64_
     return TANDEM_OK;
 }
 
-/* Products with the inputs, whose rows are read as they lie. */
+/* Products with the inputs, whose rows are read in place. */
 static enum tandem_status take_inputs(struct tnd_lowering *l, int value, struct tnd_operand *out,
                                       tandem_tensor **tensors, int *n)
 {
@@ -115,7 +115,7 @@ enum tandem_status tnd_lower_recurrent(struct tnd_lowering *l, const struct tnd_
     for (int i = 2; i < node->n_inputs; i++) {
         TND_TRY(tnd_lower_operand(l, node->inputs[i], false, &job->in[i], tensors, &n));
     }
-    /* an item: a panel of a direction */
+    /* an item is a panel of one direction */
     job->n_items = node->params.recurrent.directions * job->in[1].view.shape.dims[2];
     const size_t plain = tnd_kernel_scratch(node->op, &node->params, in);
     const size_t own = tnd_recurrent_bytes(&node->params.recurrent, in[0]->dims[1], in[1]->dims[2],

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Sums and their like over F32, several values at a time. */
+ * F32 reductions, several values at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,14 +7,14 @@
 
 enum { ITEM_VALUES = 8192 };
 
-/* Whether a dimension with stride `a` is walked outside of one with stride `b`. */
+/* Whether the loop over a dimension with stride `a` is outside that with stride `b`. */
 static bool is_outside(int64_t a, int64_t b)
 {
     return b != 0 && (a == 0 || llabs(a) > llabs(b));
 }
 
-/* Values are read as they lie: the smallest stride last, dimensions that follow each other as one.
- * (Channels that are last would else be read with gaps.) */
+/* Sorts dimensions by memory order, the smallest stride last, and merges contiguous ones.
+ * (Otherwise channels last would be read with gaps.) */
 static void sort_inner(struct tnd_view *inner)
 {
     struct tnd_view sorted = {.type = inner->type};
@@ -39,7 +39,7 @@ static void sort_inner(struct tnd_view *inner)
     *inner = sorted;
 }
 
-/* Dimensions that stay and those that go, without those of one value. */
+/* Splits kept and reduced dimensions, dropping extents of 1. */
 static void split_axes(struct tnd_work_reduce *reduce, const struct tnd_view *x, unsigned axes)
 {
     reduce->inner = (struct tnd_view){.type = x->type};
@@ -75,7 +75,7 @@ static void plan_reduce(struct tnd_work_reduce *reduce)
     reduce->item_units = values < ITEM_VALUES ? ITEM_VALUES / (values > 0 ? values : 1) : 1;
 }
 
-/* The same for devices: a copy whose last dimensions one result takes together. */
+/* Prints the source for devices: a copy whose last dimensions are reduced to one result. */
 static void print_source(struct tnd_lowering *l, const struct tnd_work *job,
                          const struct tnd_work_reduce *reduce, tandem_tensor *node)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Sources of nodes for devices: what the node computes, printed as OpenCL C when a device asks. A
- * node without one stays on the CPU. */
+ * Sources of nodes for devices, printed as OpenCL C when a device asks. A node without one stays on
+ * the CPU. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "graph/lower_internal.h"
 
-/* Constants up to this size go to a device with a node. */
+/* Larger constants do not go to a device with a node. */
 enum { MAX_CONSTANT_BYTES = 64 << 20 };
 
 /* A tensor over a constant; one for all nodes that read it. */
@@ -56,7 +56,7 @@ void tnd_lower_constants(struct tnd_lowering *l, const int *values, struct tnd_o
     }
 }
 
-/* A source and what it is printed from. */
+/* A source, and the program from which it is printed. */
 struct tnd_lowered_source {
     struct tnd_work_source base; /* the first member */
     struct tnd_lowered_source *next;
@@ -138,7 +138,7 @@ void tnd_lower_print(struct tnd_lowering *l, const struct tnd_fuse_printed *prin
     }
 }
 
-/* False where an operand is no tensor. */
+/* False: an operand is not a tensor. */
 static bool find_places(const struct tnd_operand *operands, int n, struct tnd_fuse_printed *printed)
 {
     for (int i = 0; i < n; i++) {

@@ -14,15 +14,14 @@ enum { BYTES = 256, NOTHING = -1 };
 
 /* ---- finding ---- */
 
-/* What is known of a value: the byte value that it is a function of, and the function's 256
- * results. */
+/* A value as a function of a byte value, with the function's 256 results. */
 struct function {
-    int of;           /* a base; NOTHING: it is none */
-    bool is_reshaped; /* it was read in another shape on the way */
+    int of;           /* a base; NOTHING: not such a function */
+    bool is_reshaped; /* reshaped in between */
     struct tnd_array *values;
 };
 
-/* Whether a value is one constant, in whatever shape. */
+/* Whether a value is one constant number, of any shape. */
 static bool is_uniform(const struct tnd_lowering *l, int value)
 {
     const struct tnd_net_value *v = tnd_net_value(l->net, value);
@@ -34,7 +33,7 @@ static bool is_uniform(const struct tnd_lowering *l, int value)
     return tnd_lower_value(l, value)->known != NULL;
 }
 
-/* The byte that all operands of a node depend on, if there is one. */
+/* The byte on which all operands of a node depend, if there is one. */
 static int find_byte(const struct tnd_lowering *l, const struct function *functions,
                      const struct tnd_net_node *node, bool *is_reshaped)
 {
@@ -169,7 +168,7 @@ enum tandem_status tnd_lower_look_up(struct tnd_lowering *l, const struct tnd_ne
     job->type = out->type;
     job->shape = out->shape;
     job->n_items = (tnd_dims_values(&out->shape) + TND_TABLE_ITEM - 1) / TND_TABLE_ITEM;
-    job->amount = (double)tnd_dims_values(&out->shape) / 8; /* (a shuffle does many) */
+    job->amount = (double)tnd_dims_values(&out->shape) / 8; /* a shuffle looks up many */
     job->of.table = table->values;
     job->kind = TND_WORK_TABLE;
     tandem_tensor *tensor = NULL;

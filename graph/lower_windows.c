@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Pools of F32, and the largest ones of bytes, in the layout in which they come. */
+ * F32 pools, and max pools of bytes, in the layout of their operand. */
 #include "graph/lower_internal.h"
 
 enum tandem_status tnd_lower_pool(struct tnd_lowering *l, const struct tnd_net_node *node,

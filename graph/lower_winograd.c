@@ -14,7 +14,7 @@
  * them. */
 #include "graph/lower_conv.h"
 
-enum { ITEM_TILES = 16 /* about this many are worth an item */, PAD = 16 };
+enum { ITEM_TILES = 16 /* tiles per work item */, PAD = 16 };
 
 /* Where the transformed tiles of a strip fit onto a stack (TND_WINOGRAD_LOCAL) and all weights into
  * a cache of one core, a worker transforms a strip for itself and goes through all filters: nothing
