@@ -99,7 +99,7 @@ const struct tnd_net_value *tnd_net_value(const struct tnd_net *net, int value)
 
 /* ---- values ---- */
 
-/* Whether a net is one in which nothing can be built; that it was tried is noted. */
+/* Whether nothing may be built in a net; notes the attempt. */
 static bool refuses(struct tnd_net *net)
 {
     net->was_tried = true;
@@ -116,7 +116,7 @@ int tnd_net_new_value(struct tnd_net *net, enum tandem_dtype type, const struct 
         return tnd_net_fail(net, TANDEM_E_OVERFLOW, "a value of %s: too large",
                             tnd_dims_text(shape, text));
     }
-    const struct tnd_dims extents = *shape; /* of another value of the net, which moves */
+    const struct tnd_dims extents = *shape; /* a copy: the net's values move */
     const int value = net->n_values;
     if (tnd_vector_insert(&net->values_vector, sizeof(net->values[0]), MAX_ITEMS, value) !=
         TANDEM_OK) {
@@ -278,8 +278,8 @@ int tnd_net_add(struct tnd_net *net, enum tnd_net_op op, const struct tnd_net_pa
 
 /* ---- known values ---- */
 
-/* Marks what `value` is computed from; false when that is not known. Nodes stand in order, so that
- * one walk from the last to the first does. */
+/* Marks the values from which `value` is computed; false: some are not known. Nodes are in order,
+ * so one backward pass suffices. */
 static bool mark_needed(const struct tnd_net *net, int value, bool *is_needed)
 {
     is_needed[net->values[value].base] = true;
@@ -357,7 +357,7 @@ const struct tnd_array *tnd_net_answer(struct tnd_net *net, int value,
     return keep_known(net, value, copy) ? net->values[value].known : NULL;
 }
 
-/* Builders look at the values: they must be there. */
+/* Builders read the values: loads them if a store has dropped them. */
 static const struct tnd_array *filled(struct tnd_net *net, const struct tnd_array *array)
 {
     if (!tnd_array_fill(array)) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Verifies what a net must keep to, whoever built it. */
+ * Verifies the invariants of a net, whoever built it. */
 #include "graph/pass.h"
 
-/* Operands of each operation: least and most (-1: any number), and what its result has of the
- * first: its type (T), its shape (S). */
+/* Operands of each operation: minimum and maximum (-1: any number), and what the result shares with
+ * the first: its type (T), its shape (S). */
 static const struct {
     int least, most;
     bool has_type, has_shape;
@@ -37,7 +37,7 @@ static enum tandem_status wrong(struct tandem_error *error, int at, const char *
                          what, at);
 }
 
-/* Whether a view stays inside of the value that it is a view of. */
+/* Whether a view stays within its base. */
 static bool is_inside(const struct tnd_net *net, const struct tnd_net_value *view)
 {
     const int64_t n = tnd_dims_values(&net->values[view->base].shape);
@@ -77,7 +77,7 @@ static enum tandem_status check_values(const struct tnd_net *net, struct tandem_
     return TANDEM_OK;
 }
 
-/* Operands of one shape, and of one type from operand `first` on. */
+/* Whether operands have one shape, and from operand `first` on one type. */
 static bool are_alike(const struct tnd_net *net, const struct tnd_net_node *node, int first)
 {
     for (int k = 1; k < node->n_inputs; k++) {

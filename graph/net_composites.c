@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Softmax, norms and attention: no operations of their own, but composed of others, so that passes,
- * fused programs and the table's products serve them. */
+ * Softmax, norms and attention, composed of other operations, so that passes, fused programs and
+ * the table's products apply to them. */
 #include "graph/net_formula.h"
 
 int tnd_net_softmax(struct tnd_net *net, int value, int axis)
@@ -33,7 +33,7 @@ int tnd_net_norm(struct tnd_net *net, enum tandem_norm kind, int value, unsigned
                            epsilon);
 }
 
-/* Broadcasting would take operands that do not fit each other. */
+/* Checks shapes that broadcasting would accept though they do not fit. */
 static bool is_cube(const struct tnd_net *net, int value, int64_t a, int64_t b, int64_t c)
 {
     return tnd_dims_is_equal(&tnd_net_value(net, value)->shape, &TND_DIMS(a, b, c));

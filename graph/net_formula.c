@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operations written as a formula: the text is read from left to right, and each operation is added
- * to the net as soon as its operands are there. */
+ * Parser of formulas: a single pass over the text that adds each operation to the net once its
+ * operands are known. */
 #include <string.h>
 #include <strings.h>
 
@@ -21,7 +21,7 @@ struct formula {
 
 static struct tnd_term expression(struct formula *f);
 
-/* A term as a value; a number gets the type of another value. */
+/* A term as a value; a number gets the type of `like`. */
 static int value_of(const struct formula *f, const struct tnd_term *term, int like)
 {
     return !term->is_number || like == TANDEM_NET_NONE
@@ -46,7 +46,7 @@ static double of_numbers(enum tandem_binary kind, double a, double b)
     }
 }
 
-/* Whether an operation with this number gives back the other operand. */
+/* Whether an operation with this number returns its other operand. */
 static bool is_neutral(enum tandem_binary kind, const struct tnd_term *term, bool is_second)
 {
     const bool is_sum = kind == TANDEM_BINARY_ADD || (kind == TANDEM_BINARY_SUB && is_second);
@@ -89,7 +89,7 @@ static struct tnd_term choice(struct formula *f, struct tnd_term condition, stru
 
 /* ---- reading ---- */
 
-/* Goes behind `text` where it stands next. */
+/* Consumes `text` if it comes next. */
 static bool take(struct formula *f, const char *text)
 {
     f->at += strspn(f->at, " ");
@@ -130,7 +130,7 @@ static bool is_called(const char *name, size_t n, const char *function)
     return strncasecmp(name, function, n) == 0 && function[n] == '\0';
 }
 
-/* A function of one or two values, or a type, which casts. */
+/* Parses a function of one or two values, or a type, which casts. */
 static struct tnd_term function(struct formula *f, const char *name, size_t n)
 {
 #define NAME(kind, number) [number] = #kind,
@@ -190,8 +190,8 @@ static struct tnd_term primary(struct formula *f)
     return take(f, "(") ? function(f, from, n) : operand(f, from, n);
 }
 
-/* Operators of a level bind closer than those of the one before. Where `a > b` stands, b < a is
- * computed. */
+/* Operators of a level bind more tightly than those of the level before. `a > b` is computed as b <
+ * a. */
 struct operator
 {
     const char *text;

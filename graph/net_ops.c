@@ -7,7 +7,7 @@
 
 static const struct tnd_net_params no_params;
 
-/* Whether a builder may go on with these values. */
+/* Whether a builder may continue with these values. */
 static bool may_build(const struct tnd_net *net, const int *values, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -51,7 +51,7 @@ int tnd_net_unary(struct tnd_net *net, enum tandem_unary kind, int value)
                     is_test ? TANDEM_DTYPE_BOOL : tnd_net_value(net, value)->type);
 }
 
-/* The shape that both broadcast to; extents of 1 give way. */
+/* The shape to which both broadcast. */
 static bool common_shape(const struct tnd_dims *a, const struct tnd_dims *b, struct tnd_dims *out)
 {
     out->n = a->n > b->n ? a->n : b->n;
@@ -162,7 +162,7 @@ int tnd_net_arg_reduce(struct tnd_net *net, bool is_max, int value, int axis, bo
 
 /* ---- products ---- */
 
-/* A value read as {B, rows, columns}, its leading dimensions broadcast to `batch` (n of them). */
+/* A value as {B, rows, columns}, its n leading dimensions broadcast to `batch`. */
 static int as_batch(struct tnd_net *net, int value, const struct tnd_dims *batch)
 {
     const struct tnd_dims from = tnd_net_value(net, value)->shape;
@@ -174,7 +174,7 @@ static int as_batch(struct tnd_net *net, int value, const struct tnd_dims *batch
     return tnd_net_reshape(net, tnd_net_expand(net, value, &wide), &flat);
 }
 
-/* A vector becomes a matrix of one row, or of one column. */
+/* A vector as a matrix of one row, or of one column. */
 static int as_matrix(struct tnd_net *net, int value, bool is_row)
 {
     const struct tnd_dims from = tnd_net_value(net, value)->shape;
@@ -379,7 +379,7 @@ int tnd_net_arg_sort(struct tnd_net *net, int value, int axis, bool largest_firs
 
 /* ---- windows ---- */
 
-/* Places of a window along each dimension; false when it fits nowhere. */
+/* Positions of a window along each dimension; false: it fits nowhere. */
 static bool window_places(const struct tnd_window *window, const int64_t *extents, int64_t *out)
 {
     for (int i = 0; i < window->n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Nets by their public interface: handles, and builders that trust no argument. */
+ * The public interface of nets: handles, and builders that check every argument. */
 #include "graph/net_public.h"
 
 #include <limits.h>
@@ -89,7 +89,7 @@ void tandem_net_clear_error(tandem_net *net)
 {
     if (net != NULL && net->net != NULL && net->net->status != TANDEM_E_MEMORY) {
         net->net->status = TANDEM_OK;
-        net->n_outputs = net->net->n_outputs; /* without the name of one that failed */
+        net->n_outputs = net->net->n_outputs; /* drops the name of an output that failed */
     }
 }
 
@@ -127,7 +127,7 @@ static int wrong(struct tnd_net *net, const char *call, const char *what, int64_
                         what, (long long)got);
 }
 
-/* The net when a builder may go on with these values, else NULL. */
+/* The net if a builder may continue with these values, else NULL. */
 static struct tnd_net *ready(tandem_net *net, const char *call, const int *values, int n)
 {
     if (net == NULL || net->net == NULL || net->net->status != TANDEM_OK) {
@@ -142,7 +142,7 @@ static struct tnd_net *ready(tandem_net *net, const char *call, const int *value
     return net->net;
 }
 
-/* An axis of a value, counted from the front. */
+/* Checks an axis of a value and makes it non-negative. */
 static bool take_axis(struct tnd_net *net, const char *call, int value, int *axis)
 {
     const int n = tnd_net_value(net, value)->shape.n;
@@ -154,7 +154,7 @@ static bool take_axis(struct tnd_net *net, const char *call, int value, int *axi
     return true;
 }
 
-/* A set of axes; none given: all. */
+/* Checks a list of axes and converts it to a set; empty: all. */
 static bool take_axes(struct tnd_net *net, const char *call, int value, const int *axes, int n,
                       unsigned *out)
 {
@@ -327,7 +327,7 @@ int tandem_net_slice(tandem_net *net, int value, int axis, int64_t start, int64_
     }
     const int64_t n = tnd_net_value(to, value)->shape.dims[axis];
     const bool is_inside = count >= 0 && start >= 0 && start < n;
-    /* (without a product that could be too large) */
+    /* by division: a product could overflow */
     const int64_t room = !is_inside ? 0
                          : step > 0 ? (n - 1 - start) / step + 1
                          : step < 0 ? (step < -start ? 0 : start / -step) + 1
@@ -471,7 +471,7 @@ int tandem_net_attention(tandem_net *net, int q, int k, int v, int mask, double 
     return to == NULL ? TANDEM_NET_NONE : tnd_net_attention(to, q, k, v, mask, scale);
 }
 
-/* A window over the dimensions behind the first two of `x`; that of a convolution has the extents
+/* Checks a window over the dimensions after the first two of `x`; a convolution's has the extents
  * of its weights `w`. */
 static bool take_window(struct tnd_net *net, const char *call, const struct tandem_window *given,
                         int x, int w, struct tnd_window *out)

@@ -39,7 +39,7 @@ int tnd_net_row_norm(struct tnd_net *net, enum tandem_norm kind, int value, doub
     return along_rows(net, TND_NET_NORM, &params, value);
 }
 
-/* ... and of the type of `like`. */
+/* Whether a value has this shape, and the type of `like`. */
 static bool has_shape(const struct tnd_net *net, int value, int like, int64_t a, int64_t b,
                       int64_t c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Runs nets with the reference kernels, node by node. An array is freed behind its last reader. */
+ * Runs nets with the reference kernels, node by node. An array is freed after its last reader. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -23,7 +23,8 @@ static struct tnd_view view_of(const struct tnd_net *net, int value,
     return view;
 }
 
-/* What makes an operation's result, byte by byte; the operands come beside. */
+/* The key of an operation's result in a store, compared byte by byte; operands are given
+ * separately. */
 struct how {
     struct tnd_net_params params;
     enum tnd_net_op op;
@@ -33,7 +34,7 @@ static enum tandem_status make(const void *how, const struct tnd_view *in, int n
                                struct tnd_array *out, struct tandem_error *error)
 {
     struct how it;
-    memcpy(&it, how, sizeof(it)); /* (the bytes of a recipe lie anywhere) */
+    memcpy(&it, how, sizeof(it)); /* a recipe's bytes may be unaligned */
     const struct tnd_dims *const shapes[] = {n_in > 0 ? &in[0].shape : NULL,
                                              n_in > 0 ? &in[n_in > 1 ? 1 : 0].shape : NULL};
     const size_t bytes = n_in > 0 ? tnd_kernel_scratch(it.op, &it.params, shapes) : 0;
@@ -56,7 +57,7 @@ static struct how how_of(const struct tnd_net_node *node)
 {
     struct how how;
     const struct tnd_net_params *from = &node->params;
-    memset(&how, 0, sizeof(how)); /* (with the gaps between members) */
+    memset(&how, 0, sizeof(how)); /* padding included */
     how.op = node->op;
     how.params.kind = from->kind;
     how.params.axis = from->axis;
@@ -84,7 +85,7 @@ static const struct tnd_array *array_of(const struct tnd_net *net, int value,
     return arrays != NULL && arrays[base] != NULL ? arrays[base] : net->values[base].known;
 }
 
-/* Whether the net's store keeps all operands of a node: then it keeps the result. */
+/* Whether the net's store has all operands of a node: then it keeps the result. */
 static bool is_kept(const struct tnd_net *net, const struct tnd_net_node *node,
                     struct tnd_array *const *arrays)
 {
@@ -169,10 +170,10 @@ enum tandem_status tnd_net_compute(const struct tnd_net *net, const struct tnd_n
 
 /* ---- whole nets ---- */
 
-/* By value: its array, whose it is, and the last node that reads it. */
+/* Per value: its array, the owner, and the last node that reads it. */
 struct run {
     struct tnd_array **arrays;
-    int *last_reader; /* the number of nodes: an output; -1: nobody */
+    int *last_reader; /* number of nodes: an output; -1: unread */
     bool *is_ours;
 };
 
@@ -272,7 +273,7 @@ static enum tandem_status run_nodes(const struct tnd_net *net, struct run *run,
     return TANDEM_OK;
 }
 
-/* Copies: the same value may be an output twice, an input, or a constant. */
+/* Copies the outputs: a value may be an output twice, an input, or a constant. */
 static enum tandem_status give_outputs(const struct tnd_net *net, const struct run *run,
                                        struct tnd_array **outputs, struct tandem_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Views over the values of a net: permuted, sliced, broadcast, read in another shape. */
+ * Views over the values of a net: permuted, sliced, broadcast, reshaped. */
 #include <string.h>
 
 #include "base/tnd_assert.h"
@@ -47,9 +47,8 @@ int tnd_net_permute(struct tnd_net *net, int value, const int *axes)
     return new_view(net, value, &shape, strides, 0);
 }
 
-/* The strides by which a view is read in another shape, if there are any: groups of dimensions
- * with the same count of values on both sides, of which the old ones must lie one within the
- * other. */
+/* The strides of a reshaped view, if they exist: groups of dimensions with the same number of
+ * values on both sides, of which the old ones must be contiguous with each other. */
 static bool reshape_strides(const struct tnd_net_value *from, const struct tnd_dims *to,
                             int64_t *out)
 {
@@ -110,7 +109,7 @@ int tnd_net_reshape(struct tnd_net *net, int value, const struct tnd_dims *shape
     if (reshape_strides(from, shape, strides)) {
         return new_view(net, value, shape, strides, 0);
     }
-    const struct tnd_dims extents = *shape; /* the copy may move it, where it is a value's */
+    const struct tnd_dims extents = *shape; /* a copy: `shape` may be a value's, which may move */
     const int copy = tnd_net_copy(net, value);
     tnd_dims_strides(&extents, strides);
     return copy == TANDEM_NET_NONE ? copy : new_view(net, copy, &extents, strides, 0);
@@ -185,7 +184,7 @@ int tnd_net_diagonal(struct tnd_net *net, int value, int axis, int other)
 
 /* ---- by a function ---- */
 
-/* The next index in row-major order. */
+/* Advances an index in row-major order. */
 static void advance(const struct tnd_dims *shape, int64_t *index)
 {
     for (int d = shape->n - 1; d >= 0; d--) {
@@ -196,8 +195,8 @@ static void advance(const struct tnd_dims *shape, int64_t *index)
     }
 }
 
-/* Asks for the place of each value of the result, counted in row-major order in the operand. False:
- * one lies outside, which the net records. */
+/* Calls the function for the operand's row-major position of each value of the result. False: one
+ * is out of range, an error in the net. */
 static bool ask_places(struct tnd_net *net, int value, const struct tnd_dims *shape,
                        tandem_reindex_fn fn, void *user, int64_t *places)
 {
@@ -209,7 +208,7 @@ static bool ask_places(struct tnd_net *net, int value, const struct tnd_dims *sh
     for (int64_t i = 0; i < n; i++, advance(shape, index)) {
         int64_t at[TANDEM_NET_MAX_DIMS] = {0};
         int64_t copy[TANDEM_NET_MAX_DIMS];
-        memcpy(copy, index, sizeof(copy)); /* (the function may write to it) */
+        memcpy(copy, index, sizeof(copy)); /* the function may write to it */
         fn(user, copy, at);
         places[i] = 0;
         for (int d = 0; d < from.n; d++) {
@@ -226,8 +225,7 @@ static bool ask_places(struct tnd_net *net, int value, const struct tnd_dims *sh
     return true;
 }
 
-/* Whether places are sums of an index times strides, in memory of the base; there is one at least.
- */
+/* Whether positions are sums of index times stride in the base's memory; there is at least one. */
 static bool find_steps(const struct tnd_net_value *v, const struct tnd_dims *shape, int64_t *places,
                        int64_t *strides)
 {
@@ -302,8 +300,8 @@ int tnd_net_reindex(struct tnd_net *net, int value, const struct tnd_dims *shape
 
 /* ---- views of views ---- */
 
-/* A view as few dimensions, the innermost first: extent, stride, and stride in a value without
- * gaps. */
+/* A view with contiguous dimensions merged, the innermost first: extent, stride, and stride in a
+ * dense value. */
 struct coarse {
     int n;
     int64_t extent[TANDEM_NET_MAX_DIMS], stride[TANDEM_NET_MAX_DIMS], flat[TANDEM_NET_MAX_DIMS];

@@ -29,7 +29,7 @@
 
 #define MAX_CHANNELS (1 << 16)
 
-/* Value i of a value without gaps belongs to channel i / inner % n. */
+/* Element i of a dense value belongs to channel i / inner % n. */
 struct channels {
     int64_t inner, n;
 };
@@ -41,14 +41,14 @@ struct affine {
     bool has_scale, has_shift;
 };
 
-/* A rule at work: numbers live until it is done. */
+/* State of a running rule; its numbers live until it ends. */
 struct matcher {
     struct tnd_rewrite *rewrite;
     enum tandem_dtype type;
     struct tnd_arena arena;
 };
 
-/* A product or convolution with constant weights, whose channels are an axis of theirs. */
+/* A product or convolution with constant weights; one of their axes is the channels. */
 struct product {
     struct tnd_net_node node;
     int operand, axis;
@@ -57,7 +57,7 @@ struct product {
 
 /* ---- numbers ---- */
 
-/* Whether a number can be stored with all of its digits. */
+/* Whether a type stores a number without losing precision. */
 static bool is_exact_enough(enum tandem_dtype type, double number)
 {
     const double least = type == TANDEM_DTYPE_F32 ? (double)FLT_MIN : DBL_MIN;
@@ -88,7 +88,7 @@ static bool affine_new(struct matcher *m, struct channels by, struct affine *out
     return numbers != NULL;
 }
 
-/* Looks over the numbers; false when one cannot be stored. */
+/* Checks all numbers; false: one cannot be stored. */
 static bool affine_check(const struct matcher *m, struct affine *affine)
 {
     const double most = m->type == TANDEM_DTYPE_F32 ? (double)FLT_MAX : DBL_MAX;
@@ -104,7 +104,7 @@ static bool affine_check(const struct matcher *m, struct affine *affine)
 
 /* ---- channels ---- */
 
-/* Along which dimensions a view varies: one run of them, `first` to `last`. */
+/* The dimensions along which a view varies: one run, `first` to `last`. */
 static bool find_channels(const struct tnd_net_value *view, struct channels *out, int *first,
                           int *last)
 {
@@ -143,7 +143,7 @@ static int64_t channel_of(struct channels coarse, struct channels fine, int64_t 
     return coarse.n == 1 ? 0 : coarse.n == fine.n ? i : i / (coarse.inner / fine.inner) % coarse.n;
 }
 
-/* Whether a shape has dimensions that are the channels; which, as extents with 1 elsewhere. */
+/* Whether a shape has dimensions that are the channels; sets their extents, 1 elsewhere. */
 static bool find_extents(struct channels by, const struct tnd_dims *shape, struct tnd_dims *out)
 {
     int64_t behind = 1;
@@ -211,7 +211,7 @@ static bool read_step(struct matcher *m, const struct tnd_net *net, const struct
     return affine_check(m, out);
 }
 
-/* First `a`, then `b`. False: their channels lie across each other, or numbers get too large. */
+/* Composes `a`, then `b`. False: their channels do not nest, or numbers get too large. */
 static bool compose(struct matcher *m, const struct affine *a, const struct affine *b,
                     struct affine *out)
 {
@@ -229,7 +229,8 @@ static bool compose(struct matcher *m, const struct affine *a, const struct affi
     return affine_check(m, out);
 }
 
-/* Whether the only reader of a node is a step that takes this one in: then that one decides. */
+/* Whether the only reader of a node is a step that includes this one: then the rule applies
+ * there. */
 static bool is_inside(struct matcher *m, const struct tnd_net_node *node, const struct affine *step)
 {
     const struct tnd_net *net = m->rewrite->from;
@@ -278,8 +279,8 @@ static bool find_product(const struct matcher *m, int value, struct product *out
            tnd_rewrite_is_private(m->rewrite, node->inputs[operand]);
 }
 
-/* Weights, each channel by its scale: `how` has the axis of the channels, then a scale for each.
- * Fails where digits would be lost. */
+/* Scales weights per channel: `how` has the axis of the channels, then a scale for each. Fails if
+ * precision would be lost. */
 static enum tandem_status scale_weights(const void *how, const struct tnd_view *view, int n,
                                         struct tnd_array *out, struct tandem_error *error)
 {
@@ -304,7 +305,7 @@ static enum tandem_status scale_weights(const void *how, const struct tnd_view *
     return TANDEM_OK;
 }
 
-/* Weights of a product by the scales. NULL: no memory, or digits would be lost. */
+/* The scaled weights of a product. NULL: out of memory, or precision would be lost. */
 static struct tnd_array *scaled_weights(const struct matcher *m, const struct product *product,
                                         const double *numbers, size_t n)
 {
@@ -346,7 +347,7 @@ static int in_shape(struct tnd_net *net, int value, const struct tnd_dims *shape
                : tnd_net_reshape(net, value, shape);
 }
 
-/* The product with other weights, in the shape that it is read in; TANDEM_NET_NONE: it stays. */
+/* The product with other weights, in the shape in which it is read; TANDEM_NET_NONE: unchanged. */
 static int with_weights(struct matcher *m, const struct product *product,
                         const struct affine *affine, const struct tnd_dims *read)
 {
@@ -401,7 +402,7 @@ static int apply(struct matcher *m, const struct affine *affine, int x)
     return x;
 }
 
-/* Takes in the steps below `x`; gives their number. */
+/* Includes the steps below `x`; returns their number. */
 static int walk_down(struct matcher *m, struct affine *all, int *x)
 {
     struct tnd_net *to = m->rewrite->to;

@@ -21,20 +21,20 @@
 #include "graph/net_internal.h"
 #include "graph/pass_internal.h"
 
-enum { MAX_STEPS = 16, BYTES = 256, MOST_OPERANDS = 32 /* that are joined */ };
+enum { MAX_STEPS = 16, BYTES = 256, MOST_OPERANDS = 32 /* of a concatenation */ };
 
-/* From the cast back to where the chain begins. */
+/* A chain, from the cast back to its origin. */
 struct chain {
     int n;
-    int nodes[MAX_STEPS]; /* of the net that is built */
+    int nodes[MAX_STEPS]; /* of the net being built */
     int reads[MAX_STEPS]; /* the value by which the next step, or the cast, reads the result */
-    int sides[MAX_STEPS]; /* which operand the chain goes through */
+    int sides[MAX_STEPS]; /* which operand belongs to the chain */
     int origin;           /* what the last step reads */
 };
 
 /* ---- views ---- */
 
-/* Axes of more than one value, by falling strides. */
+/* Sorts axes with extents above 1 by falling strides. */
 static int sort_axes(const struct tnd_net_value *v, int *axes)
 {
     int n = 0;
@@ -52,7 +52,7 @@ static int sort_axes(const struct tnd_net_value *v, int *axes)
     return n;
 }
 
-/* Whether a value is each one of its base once: reshaped, its axes in any order. */
+/* Whether a value has each element of its base once: reshaped or permuted. */
 static bool is_all_once(const struct tnd_net *net, int value)
 {
     const struct tnd_net_value *v = &net->values[value];
@@ -68,8 +68,8 @@ static bool is_all_once(const struct tnd_net *net, int value)
     return v->offset == 0 && behind > 0 && behind == tnd_dims_values(&net->values[v->base].shape);
 }
 
-/* What `like` is of its base, of another value of that shape. TANDEM_NET_NONE: `like` is a part,
- * and of a view. */
+/* Applies the view `like` of its base to another value of that shape. TANDEM_NET_NONE: `like` is a
+ * part, and of a view. */
 static int follow_view(struct tnd_net *net, int value, int like)
 {
     if (value == TANDEM_NET_NONE) {
@@ -101,7 +101,7 @@ static int follow_view(struct tnd_net *net, int value, int like)
     return tnd_net_reshape(net, value, &view.shape);
 }
 
-/* Like all reads of the chain; itself where they end in the order in which it lies. */
+/* Applies all views of the chain; returns the value itself if they end in its order in memory. */
 static int follow_views(struct tnd_net *net, int value, const struct chain *chain)
 {
     for (int i = chain->n - 1; i >= 0; i--) {
@@ -119,7 +119,7 @@ static int follow_views(struct tnd_net *net, int value, const struct chain *chai
 
 /* ---- the chain ---- */
 
-/* The operand that a chain goes through; -1: the node is no step. */
+/* The operand through which a chain continues; -1: the node is not a step. */
 static int side_of(const struct tnd_net *net, const struct tnd_net_node *node)
 {
     const enum tandem_dtype type = net->values[node->inputs[0]].type;
@@ -142,7 +142,7 @@ static int side_of(const struct tnd_net *net, const struct tnd_net_node *node)
     return -1;
 }
 
-/* With `has_parts` values may be read in part, too: sliced or repeated. */
+/* Finds a chain. With `has_parts` values may also be sliced or repeated. */
 static void find_chain(const struct tnd_net *net, int value, bool has_parts, struct chain *out)
 {
     out->n = 0;
@@ -165,7 +165,7 @@ static void find_chain(const struct tnd_net *net, int value, bool has_parts, str
 
 /* ---- bytes that stay what they are ---- */
 
-/* The results of a step for 256 values, which are freed. NULL: it failed. */
+/* The results of a step for 256 values, which are freed. NULL: error. */
 static struct tnd_array *run_step(const struct tnd_net *net, const struct tnd_net_node *node,
                                   int side, struct tnd_array *values)
 {
@@ -190,7 +190,7 @@ static struct tnd_array *run_step(const struct tnd_net *net, const struct tnd_ne
     return out;
 }
 
-/* Whether a chain that begins at bytes gives them back when `cast` reads it. */
+/* Whether a chain that starts at bytes returns the same bytes when `cast` reads it. */
 static bool is_identity(const struct tnd_net *net, const struct tnd_net_node *cast,
                         enum tandem_dtype type, const struct chain *chain)
 {
@@ -225,7 +225,7 @@ static bool is_identity(const struct tnd_net *net, const struct tnd_net_node *ca
 
 /* ---- bytes in another order ---- */
 
-/* Leaves the steps whose results nothing else reads. */
+/* Keeps only the steps whose results nothing else reads. */
 static void keep_private(const struct tnd_rewrite *rewrite, struct chain *chain)
 {
     for (int i = 0; i < chain->n; i++) {
@@ -245,7 +245,7 @@ static bool has_views(const struct tnd_net *net, const struct chain *chain)
     return has;
 }
 
-/* The chain, and the cast behind it (NULL: none), of a value in place of the chain's origin. */
+/* Builds the chain on a value that replaces its origin, followed by the cast (NULL: none). */
 static int build_steps(struct tnd_net *to, const struct tnd_net_node *cast, enum tandem_dtype type,
                        const struct chain *chain, int x)
 {
@@ -273,7 +273,7 @@ static int build_steps(struct tnd_net *to, const struct tnd_net_node *cast, enum
     return cast == NULL ? x : tnd_net_add(to, TND_NET_CAST, &cast->params, &x, 1, type, &shape);
 }
 
-/* The same on values as they lie, read as the result. */
+/* As build_steps on the origin in its order in memory; the views are applied to the result. */
 static int build_before_views(struct tnd_net *to, const struct tnd_net_node *cast,
                               enum tandem_dtype type, const struct chain *chain)
 {
@@ -286,8 +286,8 @@ static int build_before_views(struct tnd_net *to, const struct tnd_net_node *cas
 
 /* ---- bytes that are joined ---- */
 
-/* Where the chain's origin joins floats that all were bytes: bytes are joined, each operand taken
- * through the chain by itself. */
+/* If the chain's origin is a concatenation of floats that all were bytes: concatenates bytes, each
+ * operand taken through the chain separately. */
 static int build_before_concat(struct tnd_rewrite *rewrite, const struct tnd_net_node *cast,
                                enum tandem_dtype type, const struct chain *chain)
 {

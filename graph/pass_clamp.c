@@ -16,11 +16,11 @@
 
 #include "graph/pass_internal.h"
 
-/* A bound by one number, of integers or floats. */
+/* A bound that is one number, an integer or float. */
 struct bound {
     int kind; /* TANDEM_BINARY_MAX or MIN; -1: none */
     int x;
-    int limit; /* the value that holds it, of x's shape */
+    int limit; /* the value that has it, of x's shape */
     double number;
     int64_t integer;
 };

@@ -9,7 +9,7 @@
 #include "graph/pass_internal.h"
 
 #define MAX_BYTES (16 << 20)
-#define MAX_WORK  ((int64_t)1 << 28) /* products of two numbers */
+#define MAX_WORK  ((int64_t)1 << 28) /* multiplications */
 
 static int64_t bytes_of(const struct tnd_net *net, int value)
 {
@@ -37,7 +37,7 @@ static bool pays(const struct tnd_net *net, const struct tnd_net_node *node, int
     return (result <= MAX_BYTES || result <= operands) && (work == 0 || values <= MAX_WORK / work);
 }
 
-/* A constant of the new net that lends its values from the old one. */
+/* A constant of the new net that borrows its values from the old one. */
 static int constant_of(struct tnd_net *to, const struct tnd_net_value *old)
 {
     const int value = tnd_net_new_value(to, old->type, &old->shape);
@@ -55,7 +55,7 @@ int tnd_pass_fold(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, 
         return constant_of(to, old);
     }
     if (!rewrite->is_needed[node->output]) {
-        return TANDEM_NET_NONE; /* (what another pass has replaced: weights as floats) */
+        return TANDEM_NET_NONE; /* unused: replaced by another pass, such as float weights */
     }
     for (int i = 0; i < node->n_inputs; i++) {
         if (!tnd_match_constant(to, in[i])) {
@@ -63,7 +63,7 @@ int tnd_pass_fold(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, 
         }
     }
     if (node->n_inputs == 0 ||
-        tnd_net_is_late(node->op, old, to->values[in[0]].type) || /* (lower.c computes it) */
+        tnd_net_is_late(node->op, old, to->values[in[0]].type) || /* computed by lower.c */
         !pays(to, node, bytes_of(rewrite->from, node->output), tnd_dims_values(&old->shape), in)) {
         return TANDEM_NET_NONE;
     }

@@ -9,17 +9,17 @@
 #include "graph/pass_internal.h"
 
 enum {
-    MOST_DEPTH = 32, /* operations that are followed to the convolution */
+    MOST_DEPTH = 32, /* operations between a value and the convolution */
     MOST_OPERANDS = 32
 };
 
-/* Which dimension of a value in the convolution's order is dimension `d` with channels last. */
+/* The dimension in the convolution's order that is dimension `d` with channels last. */
 static int axis_of(int n, int d)
 {
     return d == 0 ? 0 : d == n - 1 ? 1 : d + 1;
 }
 
-/* Whether a value is all of its base with channels, dimension 1, put last. */
+/* Whether a value is its whole base with channels, dimension 1, moved last. */
 static bool is_turned(const struct tnd_net *net, int value)
 {
     const struct tnd_net_value *view = tnd_net_value(net, value);
@@ -46,8 +46,8 @@ static bool keeps_places(enum tnd_net_op op)
            op == TND_NET_SELECT || op == TND_NET_PAD || op == TND_NET_CONCAT;
 }
 
-/* Whether a value comes out of a convolution or a pool in that order: by itself, or by operations
- * that read it as it is. */
+/* Whether a value comes from a convolution or pool in its order: directly, or through operations
+ * that read it unchanged. */
 static bool is_of_convolution(const struct tnd_net *net, int value, int depth)
 {
     const int at = tnd_net_value(net, value)->node;
@@ -73,7 +73,7 @@ static bool is_worth_it(const struct tnd_net *net, const struct tnd_net_node *no
     return is_one;
 }
 
-/* An operand in the convolution's order. */
+/* An operand permuted to the convolution's order. */
 static int turned_back(struct tnd_net *net, int value, const int *back)
 {
     return is_turned(net, value) ? tnd_net_value(net, value)->base

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What the rules of passes look for in a net, and constants that they build. */
+ * Pattern matching for the rules of passes, and constants that they build. */
 #include <string.h>
 
 #include "graph/pass_internal.h"
 
-#define MAX_UNIFORM 4096 /* values that are compared to find out that all are the same */
+#define MAX_UNIFORM 4096 /* most values compared to find that all are equal */
 
 bool tnd_is_float(enum tandem_dtype type)
 {
@@ -101,6 +101,6 @@ bool tnd_match_same(const struct tnd_net *net, int a, int b)
 int tnd_pass_number(struct tnd_net *net, enum tandem_dtype type, double number,
                     const struct tnd_dims *shape)
 {
-    const struct tnd_dims copy = *shape; /* (it may lie in the net, which moves) */
+    const struct tnd_dims copy = *shape; /* a copy: it may be in the net's arrays, which move */
     return tnd_net_expand(net, tnd_net_scalar(net, type, number), &copy);
 }

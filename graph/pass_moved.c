@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Constant values that are moved before they are used, as the weights of transposed convolutions
- * are: what views, copies and padding by 0 make of one value, they make of another. */
+ * Constant values that are moved before use, like weights of transposed convolutions: applies the
+ * views, copies and padding by 0 of one value to another. */
 #include <string.h>
 
 #include "ggml-like/net_kernels.h"
@@ -9,9 +9,9 @@
 
 /* A hostile file may move weights more often than a stack lets recursion follow, or to more values
  * than there is memory for. */
-enum { MOVES_MOST = 64, VALUES_MOST = 1 << 22 /* or a few times what they come from */ };
+enum { MOVES_MOST = 64, VALUES_MOST = 1 << 22 /* or a few times the original's */ };
 
-/* What a copy or padding by 0 reads; TANDEM_NET_NONE: a base is made otherwise. */
+/* The operand of a copy or of padding by 0; TANDEM_NET_NONE: the base is computed otherwise. */
 static int moved_operand(const struct tnd_net *net, int base)
 {
     double number = 1;
@@ -63,7 +63,7 @@ int tnd_moved_like(struct tnd_net *net, int value, int from, int other)
     return base == value ? other : tnd_net_view_like(net, other, value);
 }
 
-/* Runs a copy or padding of part of an array, which is freed. NULL: it failed. */
+/* Runs a copy or padding on a part of an array, which is freed. NULL: error. */
 static struct tnd_array *move(const struct tnd_net *net, int part, enum tnd_net_op op,
                               const struct tnd_net_params *params, const struct tnd_dims *shape,
                               struct tnd_array *array)
@@ -97,7 +97,7 @@ static bool has_too_many(const struct tnd_net *net, int value, int from)
     return n >= INT32_MAX || (n > VALUES_MOST && n / 4 > tnd_dims_values(&net->values[from].shape));
 }
 
-/* The places of all of a base. */
+/* The original indices of a whole base. */
 static struct tnd_array *places_of(const struct tnd_net *net, int base, int from)
 {
     const struct tnd_dims *shape = &net->values[base].shape;

@@ -12,7 +12,7 @@
 #include "graph/net_internal.h"
 #include "graph/pass_internal.h"
 
-/* A value of float32 that stands for integers of 8 bits, as all of its base. */
+/* A float32 value that represents 8-bit integers, a whole base. */
 struct quantised {
     int integers; /* a base */
     int zero;     /* float32, of the shape of the integers; TANDEM_NET_NONE: 0 */
@@ -71,7 +71,7 @@ static bool is_along(const struct tnd_net *net, int value, int axis)
     return true;
 }
 
-/* Integers less their zero point, as int32. */
+/* Integers minus their zero point, as int32. */
 static int centred(struct tnd_net *net, const struct quantised *q)
 {
     const int wide = tnd_net_cast(net, q->integers, TANDEM_DTYPE_I32);
@@ -82,7 +82,7 @@ static int centred(struct tnd_net *net, const struct quantised *q)
     return tnd_net_binary(net, TANDEM_BINARY_SUB, wide, tnd_net_view_like(net, base, q->zero));
 }
 
-/* As centred(), for integers that are moved from `from`, as `value` is. */
+/* As centred(), for integers moved from `from` as `value` is. */
 static int moved_centred(struct tnd_net *net, const struct quantised *q, int value, int from)
 {
     static const struct tnd_net_params none;
@@ -100,7 +100,8 @@ static int moved_centred(struct tnd_net *net, const struct quantised *q, int val
     return tnd_net_binary(net, TANDEM_BINARY_SUB, wide, tnd_moved_like(net, value, from, all));
 }
 
-/* The values of a view along an axis, as a list of `n` dimensions whose last but `behind` it is. */
+/* The values of a view along an axis, as a list of `n` dimensions with `behind` dimensions after
+ * it. */
 static int list_along(struct tnd_net *net, int value, int axis, int behind)
 {
     struct tnd_dims list = {.n = behind + 1};
@@ -124,8 +125,8 @@ static int as_scalar(struct tnd_net *net, int value)
     return tnd_net_reshape(net, value, &scalar);
 }
 
-/* The axis of weights {K, N} or {N, K} that a product {B, K, N} sees as N; -1: it does not see a
- * whole matrix, the same for all B. */
+/* The axis of weights {K, N} or {N, K} that is N in a product {B, K, N}; -1: not a whole matrix, or
+ * not the same for all B. */
 static int column_axis(const struct tnd_net *net, int value)
 {
     const struct tnd_net_value *view = &net->values[value];
@@ -147,7 +148,7 @@ static int column_axis(const struct tnd_net *net, int value)
                : -1;
 }
 
-/* The same part of other values of the same base shape. */
+/* The same view of another base of that shape. */
 static int like(struct tnd_net *net, int base, int value)
 {
     return net->values[value].base == value ? base : tnd_net_view_like(net, base, value);
@@ -165,11 +166,11 @@ static bool has_short_sums(const struct tnd_net *net, const struct tnd_net_node 
 struct quantised_pair {
     struct quantised x, w;
     int axis;                 /* of filters of constant weights; -1: w has one scale */
-    int from;                 /* base that weights are moved from; TANDEM_NET_NONE: not moved */
+    int from;                 /* base from which weights are moved; TANDEM_NET_NONE: not moved */
     struct tnd_array *scales; /* of moved weights, by filter; the caller's */
 };
 
-/* Where value `i` of a view in the order of its dimensions is. */
+/* The offset of element `i` of a view in row-major order. */
 static int64_t offset_at(const struct tnd_net_value *view, int64_t i)
 {
     int64_t at = view->offset;

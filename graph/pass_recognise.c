@@ -33,7 +33,7 @@ enum { FEW_QUERIES = 8 };
 
 /* ---- rows ---- */
 
-/* The dimension from which on a shape has rows of k values; -1: none. */
+/* The first dimension of a shape's rows of k values; -1: none. */
 static int row_dimension(const struct tnd_dims *shape, int64_t k)
 {
     int64_t n = 1;
@@ -44,7 +44,7 @@ static int row_dimension(const struct tnd_dims *shape, int64_t k)
     return n == k ? i : -1;
 }
 
-/* Values along the rows that a node reduces: its last dimensions; 0: others. */
+/* Length of the rows that a node reduces: its last dimensions; 0: others. */
 static int64_t row_of(const struct tnd_net *net, const struct tnd_net_node *reduce)
 {
     const struct tnd_dims *shape = &net->values[reduce->inputs[0]].shape;
@@ -64,7 +64,7 @@ static int64_t row_of(const struct tnd_net *net, const struct tnd_net_node *redu
     return k;
 }
 
-/* The value that `value` repeats along rows of k values: one number a row. -1: it does not. */
+/* The value that `value` repeats along rows of k values, one number per row; -1: none. */
 static int row_number(const struct tnd_net *net, int value, int64_t k)
 {
     const struct tnd_net_value *v = &net->values[value];
@@ -107,7 +107,7 @@ static bool merges(const struct tnd_net_value *v, int first, int last)
     return true;
 }
 
-/* A value as {1, rows, k}, a view; TANDEM_NET_NONE where strides cannot say it. */
+/* A value as a view {1, rows, k}; TANDEM_NET_NONE: strides cannot express it. */
 static int as_rows(struct tnd_net *net, int value, int64_t k)
 {
     const struct tnd_net_value *v = &net->values[value];
@@ -122,7 +122,7 @@ static int as_rows(struct tnd_net *net, int value, int64_t k)
 
 static int as_before(struct tnd_net *net, int value, int like)
 {
-    const struct tnd_dims shape = net->values[like].shape; /* (a copy: the net moves) */
+    const struct tnd_dims shape = net->values[like].shape; /* a copy: values move */
     return tnd_net_reshape(net, value, &shape);
 }
 
@@ -174,7 +174,7 @@ static bool with_number(const struct tnd_net *net, const struct tnd_net_node *no
 
 /* ---- norms ---- */
 
-/* What a value is the mean of, along rows of *k values; -1: it is none. */
+/* The value of which a value is the mean, along rows of *k values; -1: none. */
 static int mean_of(const struct tnd_net *net, int value, int64_t *k)
 {
     const struct tnd_net_node *by = tnd_match(net, value, TND_NET_BINARY, -1);
@@ -191,7 +191,7 @@ static int mean_of(const struct tnd_net *net, int value, int64_t *k)
     return *k > 0 && fabs(n - 1) < 0x1p-22 ? reduce->inputs[0] : -1;
 }
 
-/* What a value is 1 / of, or sqrt of; -1: nothing. */
+/* The value of which a value is the reciprocal, or square root; -1: none. */
 static int inverse_of(const struct tnd_net *net, int value)
 {
     const struct tnd_net_node *one = tnd_match(net, value, TND_NET_UNARY, TANDEM_UNARY_RECIPROCAL);
@@ -206,7 +206,7 @@ static int inverse_of(const struct tnd_net *net, int value)
                : -1;
 }
 
-/* The squares whose mean and epsilon `value` is the root of; -1: it is none. */
+/* The squares of which `value` is the root of mean plus epsilon; -1: none. */
 static int root_of_mean(const struct tnd_net *net, int value, int64_t *k, double *epsilon)
 {
     const struct tnd_net_node *root = tnd_match(net, value, TND_NET_UNARY, TANDEM_UNARY_SQRT);
@@ -254,7 +254,7 @@ static int norm(struct tnd_net *to, int y, int by, bool divides)
 
 /* ---- silu ---- */
 
-/* What a value is 1 + exp(-..) of; -1: nothing. Nobody else reads what lies between. */
+/* The x of a value 1 + exp(-x); -1: none. Values in between have no other readers. */
 static int logistic_of(const struct tnd_rewrite *rewrite, int value)
 {
     const struct tnd_net *net = rewrite->to;
@@ -272,7 +272,7 @@ static int logistic_of(const struct tnd_rewrite *rewrite, int value)
     return neg == NULL ? -1 : neg->inputs[0];
 }
 
-/* x by 1 + exp(-x), or times its inverse. */
+/* Matches x / (1 + exp(-x)), or x times the reciprocal. */
 static int silu(const struct tnd_rewrite *rewrite, int x, int by, bool divides)
 {
     struct tnd_net *to = rewrite->to;
@@ -286,13 +286,13 @@ static int silu(const struct tnd_rewrite *rewrite, int x, int by, bool divides)
 
 /* ---- hard_swish ---- */
 
-/* A value as between(x * scale + offset, low, high) * factor. */
+/* A value as clamp(x * scale + offset, low, high) * factor. */
 struct bounded {
     int x;
     double scale, offset, low, high, factor;
 };
 
-/* The operand of an operation of `kind` with a number, whose result nobody else reads; -1: it is
+/* The operand of an operation of `kind` with a number, if its result has no other readers; -1:
  * none. */
 static int peel(const struct tnd_rewrite *rewrite, int value, int kind, double *number)
 {
@@ -305,7 +305,7 @@ static int peel(const struct tnd_rewrite *rewrite, int value, int kind, double *
                : -1;
 }
 
-/* Peels products with numbers and quotients by them. */
+/* Removes multiplications and divisions by numbers. */
 static int peel_factor(const struct tnd_rewrite *rewrite, int value, double *factor)
 {
     double number;
@@ -356,7 +356,7 @@ static int bounded_by_either(const struct tnd_rewrite *rewrite, const int *in, d
     return out == TANDEM_NET_NONE ? by_bounds(rewrite, in[1], in[0], factor) : out;
 }
 
-/* A product with bounds, or one that a number multiplies or divides behind. */
+/* Matches a product of x and a clamped x, perhaps multiplied or divided by a number afterwards. */
 static int hard_swish(const struct tnd_rewrite *rewrite, const struct tnd_net_node *node,
                       const int *in)
 {
@@ -396,7 +396,7 @@ static int as_mask(struct tnd_net *net, int value, int64_t m, int64_t n)
     return tnd_net_reshape(net, out, &TND_DIMS(1, m, n));
 }
 
-/* softmax(scores): what it is made of. */
+/* The operands of softmax(scores). */
 struct scores {
     const struct tnd_net_node *product;
     int mask; /* TANDEM_NET_NONE: none */

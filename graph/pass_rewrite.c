@@ -17,8 +17,8 @@ static bool is_base(const struct tnd_net *net, int value)
     return net->values[value].base == value;
 }
 
-/* Whether a value that is not read as a view of its own can take the place of a result: all views
- * that are read of the result must compose with it. */
+/* Whether a value, not itself read as a view, can replace a result: all views of the result must
+ * compose with it. */
 bool tnd_rewrite_can_replace(const struct tnd_rewrite *rewrite, int result,
                              const struct tnd_net_value *new)
 {
@@ -67,7 +67,7 @@ static bool is_equal_array(const struct tnd_array *a, const struct tnd_array *b)
                       memcmp(a->data, b->data, (size_t)a->n * tandem_dtype_bytes(a->type)) == 0);
 }
 
-/* A constant that is there already with the same type, shape and bytes. */
+/* An existing constant of the same type, shape and bytes. */
 static int find_constant(struct tnd_rewrite *rewrite, int value)
 {
     const struct tnd_net *from = rewrite->from;
@@ -90,7 +90,7 @@ static int find_constant(struct tnd_rewrite *rewrite, int value)
     return TANDEM_NET_NONE;
 }
 
-/* Constants lend their arrays until the new net takes over. */
+/* Maps a constant; the new net borrows its array until it takes over. */
 static int map_constant(struct tnd_rewrite *rewrite, int value)
 {
     const struct tnd_net_value *old = &rewrite->from->values[value];
@@ -104,7 +104,7 @@ static int map_constant(struct tnd_rewrite *rewrite, int value)
     return new;
 }
 
-/* Whether a view is its base, as it lies. */
+/* Whether a view is its whole base, unchanged. */
 static bool is_all_of(const struct tnd_net_value *base, const struct tnd_dims *shape,
                       int64_t offset, const int64_t *strides)
 {
@@ -117,7 +117,7 @@ static bool is_all_of(const struct tnd_net_value *base, const struct tnd_dims *s
     return is_all;
 }
 
-/* What a base becomes, with its readers. */
+/* Maps a base to its replacement and counts readers. */
 static void set_map(struct tnd_rewrite *rewrite, int base, int new)
 {
     rewrite->map[base] = new;
@@ -182,7 +182,7 @@ static int keep_node(struct tnd_rewrite *rewrite, const struct tnd_net_node *nod
     return new;
 }
 
-/* What stands for a node's result from now on. */
+/* The replacement of a node's result. */
 static int successor(struct tnd_rewrite *rewrite, const struct tnd_net_node *node, const int *in,
                      int by)
 {
@@ -288,7 +288,8 @@ static void count_readers(struct tnd_rewrite *rewrite)
     }
 }
 
-/* The new net takes over the arrays that it still reads; the others are freed. False: no memory. */
+/* The new net takes ownership of the arrays that it still reads; the others are freed. False: out
+ * of memory. */
 static bool take_arrays(struct tnd_net *from, struct tnd_net *to)
 {
     const int had = to->n_owned;
@@ -325,7 +326,7 @@ static bool rewrite_new(struct tnd_rewrite *rewrite, struct tnd_net *net,
            rewrite->hashes != NULL && rewrite->hashed != NULL;
 }
 
-/* An empty net to build in; what was found out about the old one is forgotten. */
+/* Starts with an empty net, and resets what was found out about the old one. */
 static bool begin(struct tnd_rewrite *rewrite)
 {
     const struct tnd_net *net = rewrite->from;
@@ -347,7 +348,7 @@ static bool begin(struct tnd_rewrite *rewrite)
            tnd_vector_reserve(&rewrite->to->nodes_vector, sizeof(net->nodes[0]), net->n_nodes + 1);
 }
 
-/* Whether constants that a node reads become others. */
+/* Whether constants that a node reads are replaced. */
 static bool merges_operands(struct tnd_rewrite *rewrite, const struct tnd_net_node *node)
 {
     for (int k = 0; k < node->n_inputs; k++) {
@@ -363,7 +364,7 @@ static bool merges_operands(struct tnd_rewrite *rewrite, const struct tnd_net_no
     return false;
 }
 
-/* Whether the pass would change something: its rule is asked about each node. */
+/* Whether the pass would change something: calls its rule for each node. */
 static bool would_change(struct tnd_rewrite *rewrite)
 {
     const struct tnd_net *net = rewrite->from;

@@ -27,7 +27,7 @@
 
 /* ---- what cannot be negative ---- */
 
-/* Whether every value is +0 or more, or NaN. */
+/* Whether every element is +0, positive or NaN. */
 static bool is_not_negative(const struct tnd_net *net, int value, int depth)
 {
     const int node = net->values[net->values[value].base].node;
@@ -72,7 +72,7 @@ static int rule_unary(struct tnd_net *to, const struct tnd_net_node *node, const
     switch (kind) {
     case TANDEM_UNARY_NEG:
         return first == kind ? inner->inputs[0] : TANDEM_NET_NONE;
-    case TANDEM_UNARY_NOT: /* (of floats it is a test for 0) */
+    case TANDEM_UNARY_NOT: /* on floats: a test for 0 */
         return first == kind && !tnd_is_float(to->values[in[0]].type) ? inner->inputs[0]
                                                                       : TANDEM_NET_NONE;
     case TANDEM_UNARY_ABS:
@@ -94,8 +94,7 @@ static int rule_unary(struct tnd_net *to, const struct tnd_net_node *node, const
     }
 }
 
-/* Whether every value of a type is one of another type too; integers to integers, floats to
- * floats. */
+/* Whether a type represents all values of another, integers to integers, floats to floats. */
 static bool holds_all(enum tandem_dtype wide, enum tandem_dtype narrow)
 {
     const enum tnd_dtype_kind a = tnd_dtype_kind(wide);
@@ -169,7 +168,7 @@ static int rule_power(struct tnd_net *to, double c, int x)
     return TANDEM_NET_NONE;
 }
 
-/* x on the left of a number (`is_first`), or on its right. */
+/* A rule for x and a number; `is_first`: x is the left operand, else the right. */
 static int rule_number(struct tnd_net *to, int kind, int x, double c, bool is_first)
 {
     const enum tandem_dtype type = to->values[x].type;
@@ -270,7 +269,7 @@ static int rule_pad(const struct tnd_net *to, const struct tnd_net_node *node,
     return tnd_dims_is_equal(&to->values[in[0]].shape, shape) ? in[0] : TANDEM_NET_NONE;
 }
 
-/* Indices start, start + step, ...; all inside. */
+/* Whether indices are start, start + step, ..., all in range. */
 static bool read_steps(const struct tnd_net *to, int indices, int64_t extent, int64_t *start,
                        int64_t *count, int64_t *step)
 {

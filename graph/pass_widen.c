@@ -18,8 +18,8 @@ static bool is_half(enum tandem_dtype type)
     return type == TANDEM_DTYPE_F16 || type == TANDEM_DTYPE_BF16;
 }
 
-/* The float32 value of which `value` is all or a view, rounded without need; TANDEM_NET_NONE: there
- * is none. */
+/* The float32 value of which `value` is a needless rounding, whole or as a view; TANDEM_NET_NONE:
+ * none. */
 static int unrounded(struct tnd_net *net, int value)
 {
     const int base = net->values[value].base;
@@ -35,7 +35,7 @@ static int unrounded(struct tnd_net *net, int value)
     return value == base ? wide : tnd_net_view_like(net, wide, value);
 }
 
-/* (all of what a view reads from is cast: it may be one value that is repeated) */
+/* casts the whole base: a view may repeat one element */
 static int widen(struct tnd_net *net, int value)
 {
     const int base = net->values[value].base;
@@ -47,7 +47,7 @@ static int widen(struct tnd_net *net, int value)
     return value == base ? whole : tnd_net_view_like(net, whole, value);
 }
 
-/* Whether a node only moves values: it stays narrow unless a wide one is there already. */
+/* Whether a node only moves values: it stays narrow unless a wide operand exists. */
 static bool is_move(const struct tnd_net_node *node)
 {
     switch (node->op) {
@@ -75,8 +75,8 @@ static bool has_unrounded(struct tnd_net *net, const int *in, int n)
     return false;
 }
 
-/* Whether a node chooses among integers of 16 bits or less: floats are in the same order. (The
- * largest bytes under windows have a kernel.) */
+/* Whether a node selects among integers of 16 bits or less, which keep their order as floats. (Max
+ * pools of bytes have a kernel.) */
 static bool is_choice(const struct tnd_net_node *node, enum tandem_dtype type)
 {
     const enum tnd_dtype_kind kind = tnd_dtype_kind(type);

@@ -12,8 +12,8 @@
 #include "base/vector.h"
 
 enum {
-    SMALL = 4096, /* bytes: such arrays keep their values, which passes look at */
-    LASTS = 16,   /* nets that need not ask for an array before it is forgotten */
+    SMALL = 4096, /* bytes: smaller arrays keep their values, which passes read */
+    LASTS = 16,   /* an array is freed after this many nets that did not use it */
     N_LISTS = 1024
 };
 
@@ -44,17 +44,17 @@ struct tensor {
 struct kept {
     struct tnd_array array; /* the first member */
     struct tnd_store *store;
-    struct kept *next;   /* of its list */
-    struct kept **place; /* what points to it there */
-    struct kept *then;   /* of what goes together with it */
+    struct kept *next;   /* in its list */
+    struct kept **place; /* the pointer to it in that list */
+    struct kept *then;   /* next to free together with it */
     uint64_t hash;
     struct key *key; /* NULL: found by its values */
     size_t n_key;
     int n_holders;
-    int n_pins;              /* arrays that are made of it, or are the same */
-    bool is_remade;          /* by its recipe: its values may go and come again */
-    bool is_made;            /* its values were computed once */
-    uint64_t used;           /* the last net that asked for it */
+    int n_pins;              /* arrays made from it, or equal to it */
+    bool is_remade;          /* by its recipe: its values may be dropped and recomputed */
+    bool is_made;            /* its values have been computed once */
+    uint64_t used;           /* the last net that used it */
     struct kept *same;       /* NULL: none */
     tandem_context *context; /* of the tensors */
     TND_VECTOR_OF(struct tensor, tensors);
@@ -105,7 +105,7 @@ static bool may_go(const struct kept *kept, uint64_t before)
     return kept->n_holders == 0 && kept->n_pins == 0 && kept->used < before;
 }
 
-/* One that needed it goes; where it may go itself, it comes in front of `then`. */
+/* Removes a pin; an array that may then be freed is put before `then`. */
 static struct kept *unpin(struct kept *kept, uint64_t before, struct kept *then)
 {
     kept->n_pins--;
@@ -116,7 +116,7 @@ static struct kept *unpin(struct kept *kept, uint64_t before, struct kept *then)
     return kept;
 }
 
-/* Forgets arrays, and what they were made of as far as nobody else needs it and no net asked for it
+/* Frees arrays, and those from which they were made if nothing needs them and no net has used them
  * since `before`. */
 static void forget(struct kept *first, uint64_t before)
 {
@@ -167,7 +167,7 @@ struct tnd_store *tnd_store_new(void)
     return tnd_calloc(1, sizeof(struct tnd_store));
 }
 
-/* Forgets what nobody needs and no net asked for since `before`. */
+/* Frees arrays that nothing needs and no net has used since `before`. */
 static void sweep(struct tnd_store *store, uint64_t before)
 {
     struct kept *first = NULL;
@@ -286,7 +286,7 @@ static struct key *key_of(const struct tnd_store_recipe *recipe, size_t *n)
     return key;
 }
 
-/* The place of a recipe, held; NULL: no memory. */
+/* The entry of a recipe, with a reference; NULL: out of memory. */
 static struct kept *place_of(struct tnd_store *store, const struct tnd_store_recipe *recipe,
                              bool is_remade)
 {
@@ -333,7 +333,7 @@ static bool take_memory(struct kept *kept)
     return kept->array.data != NULL;
 }
 
-/* Computes values; those of the operands are there. */
+/* Computes an array's values; its operands' must be present. */
 static enum tandem_status make(struct kept *kept, struct tandem_error *error)
 {
     const int n_in = operand_count(kept);
@@ -360,7 +360,7 @@ static enum tandem_status make(struct kept *kept, struct tandem_error *error)
     return status;
 }
 
-/* Arrays on the way to one: those in front wait for those behind. Each is held. */
+/* Arrays to compute for one array: each needs those after it. Each is referenced. */
 struct waiting {
     struct kept **items;
     size_t n, capacity;
@@ -376,7 +376,7 @@ static bool push(struct waiting *waiting, struct kept *kept)
     return true;
 }
 
-/* An operand without values; NULL: all have theirs. */
+/* An operand whose values are missing; NULL: none. */
 static struct kept *missing_of(const struct kept *kept)
 {
     for (int i = 0; i < operand_count(kept); i++) {
@@ -387,8 +387,8 @@ static struct kept *missing_of(const struct kept *kept)
     return NULL;
 }
 
-/* Computes an array, and before it the values that it is made of and that went. (A loop, since a
- * model may make constants of each other as often as it likes.) */
+/* Computes an array, after recomputing dropped values from which it is made. (A loop, not
+ * recursion: a model may nest constants arbitrarily deep.) */
 static enum tandem_status make_all(struct kept *kept, struct tandem_error *error)
 {
     struct waiting waiting = {.n = 0};
@@ -402,7 +402,7 @@ static enum tandem_status make_all(struct kept *kept, struct tandem_error *error
             continue;
         }
         status = last->array.data == NULL ? make(last, error) : TANDEM_OK;
-        if (status == TANDEM_OK) { /* (held until all is made) */
+        if (status == TANDEM_OK) { /* referenced until all are computed */
             status = push(&done, last) ? TANDEM_OK : no_memory(error);
             last->n_holders--;
             waiting.n--;
