@@ -26,7 +26,7 @@ TND_BUILTIN(f_string)
     return (struct tnd_value){.kind = TND_KIND_STRING, .as.string = string};
 }
 
-/* Nothing is escaped on its own, but what `+` joins with a text that was marked as safe. */
+/* Nothing is escaped automatically, except what `+` joins with a text that was marked as safe. */
 TND_BUILTIN(f_safe)
 {
     return tnd_markup(render, tnd_to_string(render, self));

@@ -77,8 +77,8 @@ TND_BUILTIN(strftime_now)
     return tnd_text_value(render, text, n, false);
 }
 
-/* joiner(", ")() is empty the first time; cycler(a, b).next() gives a, b, a, ... Neither is used by
- * templates that we know, and both keep a state: refused by name. */
+/* joiner(", ")() is empty the first time; cycler(a, b).next() gives a, b, a, ... No template known
+ * to us uses them, and both keep a state: refused by name. */
 TND_BUILTIN(refuse)
 {
     return tnd_template_fail(render, TANDEM_E_UNSUPPORTED_BUILD,

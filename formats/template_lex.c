@@ -76,7 +76,7 @@ static const char *find_tag(const struct tnd_lexer *lexer)
     return lexer->end;
 }
 
-/* How much of the text before a tag stays. `sign`: what stands behind the tag's begin. */
+/* How much of the text before a tag is kept. `sign`: the character after the tag's start. */
 static size_t stripped(const struct tnd_lexer *lexer, const char *tag, char kind, char sign)
 {
     size_t n = (size_t)(tag - lexer->at);
@@ -106,7 +106,7 @@ static size_t stripped(const struct tnd_lexer *lexer, const char *tag, char kind
     return n;
 }
 
-/* Behind the end of a block or comment: `-` drops all white space, else one line end goes. */
+/* After the end of a block or comment: `-` drops all white space, else one line end is dropped. */
 static void end_block(struct tnd_lexer *lexer, char sign)
 {
     lexer->at_line_begin = false;
@@ -180,7 +180,7 @@ static void next_outside(struct tnd_lexer *lexer)
             const size_t n =
                 kind != 0 ? stripped(lexer, tag, kind, sign) : (size_t)(tag - lexer->at);
             give_text(lexer, n, tag);
-            lexer->at_line_begin = false; /* the tag stands behind it */
+            lexer->at_line_begin = false; /* the tag follows it */
             if (n > 0) {
                 return;
             }
@@ -295,7 +295,7 @@ static size_t put_utf8(char *out, uint32_t code)
     return n;
 }
 
-/* One escape behind its backslash, as Python has them. Returns the bytes that it takes; 0: bad. */
+/* Decodes an escape after its backslash, as in Python. Returns the bytes consumed; 0: invalid. */
 static size_t decode_escape(const char *at, const char *end, char *out, size_t *out_n)
 {
     static const char names[] = "n\nt\tr\ra\ab\bf\fv\v\\\\''\"\"";

@@ -300,7 +300,7 @@ void tnd_parse_arguments(struct tnd_parser *parser, struct tnd_template_node *ca
     tnd_parse_expect_op(parser, ')');
 }
 
-/* a[b], a[b:c], a[b:c:d]; behind '['. */
+/* Parses a[b], a[b:c], a[b:c:d] after '['. */
 static struct tnd_template_node *parse_subscript(struct tnd_parser *parser,
                                                  struct tnd_template_node *a)
 {
@@ -379,8 +379,8 @@ static struct tnd_name parse_dotted(struct tnd_parser *parser)
     return name;
 }
 
-/* What is unknown is refused here, but for what stands behind a condition: there it fails when it
- * is reached, as in Jinja. */
+/* Refuses unknown filters and tests, except after a condition: there they fail when evaluated, as
+ * in Jinja. */
 static void check_known(struct tnd_parser *parser, const struct tnd_template_node *node,
                         bool is_known)
 {
@@ -520,7 +520,7 @@ static struct tnd_template_node *parse_arithmetic(struct tnd_parser *parser, int
     return node;
 }
 
-/* The comparison that stands here, as `op`; 'i' in, 'n' not in; 0: none. */
+/* Consumes a comparison operator and returns its `op`; 'i' in, 'n' not in; 0: none. */
 static int take_comparison(struct tnd_parser *parser)
 {
     static const int ops[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What stands behind `is`. */
+ * Tests: the names after `is`. */
 #include <ctype.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ TND_BUILTIN(is_truth)
 
 enum { FILTER, TEST };
 
-/* Whether there is a filter or a test that is called so. */
+/* Whether a filter or a test of that name exists. */
 TND_BUILTIN(is_known)
 {
     const struct tnd_string *name = tnd_to_string(render, self);

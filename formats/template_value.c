@@ -150,7 +150,7 @@ struct tnd_value tnd_list_value(struct tnd_render *render, enum tnd_kind kind, s
     return (struct tnd_value){.kind = kind, .as.list = list};
 }
 
-/* Room for one more of `size` bytes each behind `n`. */
+/* Grows an array of `n` items of `size` bytes by at least one. */
 static bool grow(struct tnd_render *render, void **items, size_t n, size_t *capacity, size_t size)
 {
     if (n < *capacity) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Text to token ids: the text is cut at added tokens, what stands between them goes through the
- * steps, and each piece through the model. File formats are read elsewhere. */
+ * Text to token ids: the text is split at added tokens, the text between them is transformed by
+ * steps, and each piece is encoded by the model. File formats are read elsewhere. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -111,8 +111,8 @@ static enum tandem_status open_path(const char *path, int64_t vocabulary,
     return TANDEM_OK;
 }
 
-/* Path of the i-th file that a folder of a model may have for a tokenizer, the best first; empty
- * when it is too long. False behind the last. `out_path` has PATH_MAX bytes. */
+/* Path of the i-th possible tokenizer file in a model's folder, the best first; empty: too long.
+ * False after the last. `out_path` has PATH_MAX bytes. */
 static bool path_in_folder(const char *folder, int i, char *out_path)
 {
     static const char *const names[] = {"tokenizer.json", "tekken.json", "tokenizer.model",
@@ -124,7 +124,8 @@ static bool path_in_folder(const char *folder, int i, char *out_path)
     return i < n;
 }
 
-/* The first file of a folder that can be read; else what is wrong with the first one there is. */
+/* Opens the first readable file of a folder; else returns the error of the first one that
+ * exists. */
 static enum tandem_status open_folder(const char *folder, int64_t vocabulary,
                                       tandem_tokenizer **out_tokenizer, struct tandem_error *error)
 {
@@ -226,7 +227,7 @@ struct encoder {
     const unsigned char *marks; /* {bytes of the text}: 1 where special tokens are text; NULL */
 };
 
-/* Finds the next token of an index in text[at, n), and its length; -1 when there is none. */
+/* Finds the next token of an index in text[at, n), and its length; -1: none. */
 static int32_t next_added(const struct tnd_prefix_index *index, const char *text, size_t n,
                           size_t *at, size_t *length)
 {
@@ -244,8 +245,8 @@ static int32_t next_added(const struct tnd_prefix_index *index, const char *text
     return -1;
 }
 
-/* The beginning or end token whose text stands here; of files that do not say which tokens are
- * special. -1: neither. */
+/* The BOS or EOS token whose text is here, for files that do not state which tokens are special.
+ * -1: neither. */
 static int32_t role_here(const tandem_tokenizer *tokenizer, const char *text, size_t n,
                          size_t *length)
 {
@@ -309,7 +310,7 @@ static void encode_pieces(struct encoder *encoder, const struct tnd_pieces *piec
     encoder->is_first = false;
 }
 
-/* Drops white space that an added token takes with it. */
+/* Length without the white space that an added token includes. */
 static size_t without_end(const char *text, size_t n)
 {
     size_t kept = 0;
@@ -324,7 +325,7 @@ static size_t without_end(const char *text, size_t n)
 typedef enum tandem_status (*encode_fn)(struct encoder *encoder, const char *text, size_t n,
                                         struct tandem_error *error);
 
-/* Gives the text between the tokens of `index` to `encode`, and adds these tokens. */
+/* Calls `encode` with the text between tokens of `index`, and appends these tokens. */
 static enum tandem_status encode_between(struct encoder *encoder,
                                          const struct tnd_prefix_index *index, const char *text,
                                          size_t n, encode_fn encode, struct tandem_error *error)
@@ -356,7 +357,7 @@ static enum tandem_status encode_between(struct encoder *encoder,
     return TANDEM_OK;
 }
 
-/* What stands between normalized tokens. */
+/* Encodes the text between normalized tokens. */
 static enum tandem_status encode_inner(struct encoder *encoder, const char *text, size_t n,
                                        struct tandem_error *error)
 {
@@ -372,7 +373,7 @@ static enum tandem_status encode_inner(struct encoder *encoder, const char *text
     return TANDEM_OK;
 }
 
-/* What stands between added tokens. */
+/* Encodes the text between added tokens. */
 static enum tandem_status encode_text(struct encoder *encoder, const char *text, size_t n,
                                       struct tandem_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Building a tokenizer: what the loaders of all formats share. */
+ * Building a tokenizer: shared by the loaders of all formats. */
 #include <string.h>
 
 #include "base/alloc.h"

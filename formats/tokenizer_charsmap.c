@@ -81,7 +81,7 @@ static size_t find_rule(const struct tnd_charsmap *charsmap, const char *text, s
     return longest;
 }
 
-/* The text that stands for what `text` begins with. Returns how many bytes that takes. */
+/* The replacement of the start of `text`. Returns how many bytes it replaces. */
 static size_t next_normalized(const struct tnd_charsmap *charsmap, const char *text, size_t n,
                               const char **out, size_t *out_n)
 {
@@ -102,7 +102,7 @@ static size_t next_normalized(const struct tnd_charsmap *charsmap, const char *t
     uint32_t value = 0;
     const size_t rule = find_rule(charsmap, text, n, false, &value);
     if (rule > 0) {
-        /* (a value beyond the texts, of a damaged file, gives nothing) */
+        /* out of range in a damaged file: empty */
         *out = value < charsmap->n_texts ? charsmap->texts + value : "";
         *out_n = strlen(*out);
         return rule;
@@ -126,7 +126,7 @@ static void add_blank(const struct tnd_charsmap *charsmap, struct tnd_text *out)
     }
 }
 
-/* Drops blanks from the end of what was added since `start`. */
+/* Drops blanks at the end of the text appended since `start`. */
 static void drop_blanks(const struct tnd_charsmap *charsmap, size_t start, struct tnd_text *out)
 {
     const char *blank = charsmap->escapes_blanks ? TND_BLANK_MARK : " ";
@@ -137,8 +137,7 @@ static void drop_blanks(const struct tnd_charsmap *charsmap, size_t start, struc
     }
 }
 
-/* A rule for the beginning of `text` stands for all of it (precompiled.rs of
- * huggingface/tokenizers). */
+/* Replaces all of `text` by a rule for its start (precompiled.rs of huggingface/tokenizers). */
 static bool replace_all(const struct tnd_charsmap *charsmap, const char *text, size_t n,
                         struct tnd_text *out)
 {

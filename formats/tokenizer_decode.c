@@ -92,7 +92,7 @@ static size_t decode(const tandem_tokenizer *tokenizer, int32_t id, bool at_begi
     return sink.n;
 }
 
-/* Whether the text still begins behind a token that has given `n` bytes. */
+/* Whether the text still starts after a token that was decoded to `n` bytes. */
 static bool stays_at_begin(const tandem_tokenizer *tokenizer, int32_t id, bool shows_special,
                            size_t n)
 {

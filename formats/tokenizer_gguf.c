@@ -25,7 +25,7 @@ static bool boolean(const tandem_source *source, const char *key, bool otherwise
     return tandem_source_integer(source, key, &value) ? value != 0 : otherwise;
 }
 
-/* An id by its key; -1 when there is none or it is no token. */
+/* The id stored under a key; -1: none, or not a token. */
 static int32_t id_of(const tandem_source *source, const char *key,
                      const tandem_tokenizer *tokenizer, int32_t otherwise)
 {
@@ -254,7 +254,7 @@ static enum tandem_status fill_unigram(const tandem_source *source, tandem_token
         error);
 }
 
-/* What the keys say of roles; what they leave out stays as the kind or the file has it. */
+/* Sets the roles that keys state; others keep the default of the kind or file. */
 static void set_roles(const tandem_source *source, tandem_tokenizer *tokenizer)
 {
     tokenizer->bos = id_of(source, "tokenizer.ggml.bos_token_id", tokenizer, tokenizer->bos);

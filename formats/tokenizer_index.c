@@ -42,7 +42,7 @@ static bool begins_with(const char *text, size_t n, const char *word, size_t len
     return n >= length && memcmp(text, word, length) == 0;
 }
 
-/* Whether a token has the blank behind something else: then a text must not be cut there. */
+/* Whether a token has the blank after another character: then a text must not be split there. */
 static bool has_inside(const struct tnd_token *token, const char *blank, size_t length)
 {
     for (size_t i = 1; i < token->length; i++) {

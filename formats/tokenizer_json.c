@@ -15,7 +15,7 @@
 
 #define MAX_BYTES         ((size_t)256 << 20)
 #define MAX_DEPTH         32
-/* A value takes 64 bytes of memory; real files have one in 6 bytes or more. */
+/* A parsed value takes 64 bytes of memory; real files have at least 6 bytes per value. */
 #define MIN_BYTES_A_VALUE 3
 #define SPARE_VALUES      65536
 
@@ -105,7 +105,7 @@ enum tandem_status tnd_hf_parse(const struct tnd_hf_reader *reader, const char *
 
 /* ---- tokens ---- */
 
-/* What a vocabulary says of one token: BPE {"text": id}, Unigram [["text", score], ...]. */
+/* A token in a vocabulary: BPE {"text": id}, Unigram [["text", score], ...]. */
 struct entry {
     const char *text; /* NULL: wrong */
     int64_t id;       /* -1: wrong */
@@ -193,7 +193,7 @@ static enum tandem_status set_added(const struct tnd_hf_reader *reader, const cJ
                      is_special ? TND_TOKEN_CONTROL : TND_TOKEN_USER, error);
 }
 
-/* A normalized token is looked for in normalized text and decoded to it, so its text goes through
+/* A normalized token is searched for in normalized text and decoded to it, so its text goes through
  * the same steps. */
 static enum tandem_status normalize_added(const struct tnd_hf_reader *reader,
                                           struct tandem_error *error)
@@ -299,7 +299,7 @@ static bool is_absent(const cJSON *model, const char *key)
     return text == NULL || text[0] == '\0';
 }
 
-/* What BPE has and we do not. */
+/* Refuses unsupported options of BPE. */
 static enum tandem_status check_bpe(const struct tnd_hf_reader *reader, const cJSON *model,
                                     struct tandem_error *error)
 {

@@ -291,7 +291,7 @@ static enum tandem_status add_punctuation(const struct tnd_hf_reader *reader, co
     return split_at(reader, TND_PUNCTUATION, behavior, false, error);
 }
 
-/* What stands behind ByteLevel sees the characters that it makes of bytes. */
+/* Steps after ByteLevel see the characters to which it maps bytes. */
 static enum tandem_status add_to_bytes(const struct tnd_hf_reader *reader,
                                        struct tandem_error *error)
 {
@@ -362,7 +362,7 @@ enum tandem_status tnd_hf_read_steps(const struct tnd_hf_reader *reader, const c
 
 /* ---- decoder ---- */
 
-/* Tokens become one text, which the decoders behind see. */
+/* Joins tokens to one text for the following decoders. */
 static enum tandem_status add_fuse(const struct tnd_hf_reader *reader, const cJSON *object,
                                    struct tandem_error *error)
 {

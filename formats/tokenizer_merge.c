@@ -60,7 +60,7 @@ static struct tnd_merge_pair heap_pop(struct tnd_merger *merger)
     return best;
 }
 
-/* What two neighbours make: false when it is no token. */
+/* Joins two neighbours; false: the result is not a token. */
 static bool join(const tandem_tokenizer *tokenizer, const char *text, const struct tnd_symbol *a,
                  const struct tnd_symbol *b, struct tnd_merge_pair *out)
 {

@@ -75,8 +75,8 @@ enum tandem_status tnd_pattern_new(const char *pattern, struct tnd_pattern **out
         return tnd_error_set(error, TANDEM_E_MEMORY, "pattern", sizeof(*made), 0,
                              "tokenizer: no memory for a pattern");
     }
-    (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE |
-                                      PCRE2_JIT_PARTIAL_HARD); /* faster where there is one */
+    (void)pcre2_jit_compile(code,
+                            PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD); /* faster if available */
     made->code = code;
     made->text = text;
     *out_pattern = made;
@@ -130,7 +130,7 @@ void tnd_pattern_search_end(struct tnd_pattern_search *search)
     }
 }
 
-/* One try within text[0, end), which may go on behind it. */
+/* One attempt within text[0, end); the text may continue after `end`. */
 static int try_match(const struct tnd_pattern_search *search, size_t end, uint32_t steps)
 {
     const struct match *match = search->match;
@@ -158,7 +158,7 @@ static size_t window_end(const struct tnd_pattern_search *search, size_t window)
     return end;
 }
 
-/* What PCRE2 says, with as much text and as many steps as it takes and the budget allows. */
+/* PCRE2's result, with as much text and as many steps as it needs and the budget allows. */
 static int match_in_budget(struct tnd_pattern_search *search)
 {
     struct tnd_pattern_work *work = search->work;

@@ -131,7 +131,7 @@ enum tandem_status tnd_tokenizer_add_pretokenizer(tandem_tokenizer *tokenizer, c
                          pre);
 }
 
-/* What is published with tokenizer.json, and the names that files use for it. */
+/* Patterns published in tokenizer.json files, and the names that GGUF files use for them. */
 #define LLAMA3_PATTERN(digits)                                                                     \
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                           \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
@@ -145,7 +145,7 @@ const char *tnd_tokenizer_pre_name(const char *const *patterns, size_t n, bool w
         bool is_same; /* as what the name means here */
         bool whole_words;
     } published[] = {
-        {"gpt-2", {GPT2 "|\\s+"}, true, false}, /* (what is left over stands alone either way) */
+        {"gpt-2", {GPT2 "|\\s+"}, true, false}, /* the rest is a piece of its own either way */
         {"starcoder", {"\\p{N}", GPT2 "|\\s+"}, true, false},
         {"llama-bpe", {LLAMA3_PATTERN("\\p{N}{1,3}")}, false, true},
         {"qwen2", {LLAMA3_PATTERN("\\p{N}")}, false, false},

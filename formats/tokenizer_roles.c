@@ -28,7 +28,7 @@ static const cJSON *member(const cJSON *object, const char *key)
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-/* End tokens that a template for two texts has between them, with nothing else there; 0: it is
+/* Number of end tokens between two texts in a template for pairs, with nothing else between; 0:
  * another template. */
 static int count_between(const cJSON *pair, const char *last, bool *out_tells)
 {

@@ -29,7 +29,7 @@ enum { TYPE_UNIGRAM = 1, TYPE_BPE = 2, TYPE_CHAR = 4 };
 
 #define UNKNOWN_TEXT " \xe2\x81\x87 " /* U+2047 */
 
-/* What the messages say. */
+/* The parsed messages. */
 struct model {
     struct tnd_cursor file;
     int64_t n_pieces;
@@ -271,7 +271,7 @@ enum tandem_status tnd_tokenizer_sentencepiece_read(const void *bytes, size_t n,
                                                     tandem_tokenizer **out_tokenizer,
                                                     struct tandem_error *error)
 {
-    /* (what the fields are when they are left out) */
+    /* defaults of omitted fields */
     struct model model = {
         .file = {.data = bytes, .n = n, .name = name},
         .model_type = TYPE_UNIGRAM,

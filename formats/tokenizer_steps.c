@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Steps that rewrite a text or split it into pieces. A step that rewrites makes a new text piece by
- * piece; a step that splits makes a new list of pieces over the same text. */
+ * Steps that rewrite a text or split it into pieces. Rewriting steps make a new text piece by
+ * piece; splitting steps make a new list of pieces of the same text. */
 #include "formats/tokenizer_steps.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "base/vector.h"
 #include "formats/tnd_tokenizer.h"
 
-/* How far steps may blow a text up: compatibility decomposition makes 18 characters of one at
- * most, so what grows more was made to do harm. */
+/* How much steps may lengthen a text: compatibility decomposition makes at most 18 characters of
+ * one, so longer growth is an attack. */
 #define GROWTH       64
 #define GROWTH_SPARE ((size_t)1 << 20)
 
@@ -109,7 +109,7 @@ static bool find_literal(struct finder *finder, struct tnd_piece *out)
     return true;
 }
 
-/* The next match. Bytes that are no UTF-8 match nothing and end what is looked at. */
+/* Finds the next match. Ill-formed bytes match nothing and end the searched text. */
 static enum tandem_status find_next(struct finder *finder, bool *out_found, struct tnd_piece *out,
                                     struct tandem_error *error)
 {
@@ -145,11 +145,11 @@ static enum tandem_status find_next(struct finder *finder, bool *out_found, stru
 
 /* ---- splitting ---- */
 
-/* Pieces of one text, as they come: what stands between separators, and separators. */
+/* Collects the pieces of one text: the text between separators, and separators. */
 struct splitter {
     struct tnd_pieces *pieces;
     enum tnd_split split;
-    struct tnd_piece held; /* what a separator may still be joined to */
+    struct tnd_piece held; /* piece to which a separator may still be joined */
     bool held_is_separator;
 };
 
@@ -173,7 +173,7 @@ static void put(struct splitter *splitter, struct tnd_piece piece, bool is_separ
             return;
         }
         break;
-    case TND_SPLIT_PREVIOUS: /* a separator goes to the piece before it */
+    case TND_SPLIT_PREVIOUS: /* a separator joins the piece before it */
         joins = holds && is_separator && !splitter->held_is_separator;
         break;
     case TND_SPLIT_NEXT:

@@ -45,7 +45,7 @@ static enum tandem_status copy(struct translation *t, size_t n)
     return TANDEM_OK;
 }
 
-/* \p{Han}: scripts are meant as the property Script; PCRE2 takes Script_Extensions. */
+/* \p{Han}: means the property Script; PCRE2 would use Script_Extensions. */
 static enum tandem_status property(struct translation *t)
 {
     const char *name = t->at + 3;
@@ -175,7 +175,7 @@ static enum tandem_status group(struct translation *t)
     return refuse(t, "a group of this kind");
 }
 
-/* Intervals: {,3} and what stands behind them mean something else to PCRE2. */
+/* Intervals: {,3} and suffixes of intervals have another meaning in PCRE2. */
 static enum tandem_status interval(struct translation *t)
 {
     const size_t digits = strspn(t->at + 1, "0123456789");

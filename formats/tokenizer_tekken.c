@@ -10,7 +10,7 @@
 
 enum { MAX_PATTERN = 4096, MAX_KEY = 64, MAX_SPECIAL_TEXT = 256 };
 
-/* What `config` says. */
+/* Members of `config`. */
 struct config {
     char pattern[MAX_PATTERN];
     int64_t n_tokens; /* with the special ones */
@@ -109,7 +109,7 @@ static enum tandem_status set_token(tandem_tokenizer *tokenizer, int64_t id, con
     return TANDEM_OK;
 }
 
-/* Tokens behind the ones that count are there for larger vocabularies. */
+/* Tokens after the ones in use exist for larger vocabularies. */
 static enum tandem_status read_vocab(tandem_tokenizer *tokenizer, struct tnd_json *json,
                                      const struct config *config, struct tandem_error *error)
 {
@@ -215,7 +215,7 @@ static enum tandem_status fill(tandem_tokenizer *tokenizer, const void *bytes, s
     tokenizer->whole_words = true;
     TND_TRY(find_value(&json, "config", NULL, &found, error));
     TND_TRY(read_config(&json, &config, error));
-    /* (a token takes more than eight bytes of the file) */
+    /* a token takes more than eight bytes of the file */
     if (config.n_special < 0 || config.n_tokens <= config.n_special ||
         config.n_tokens - config.n_special > (int64_t)(n / 8) || config.n_special > 65536 ||
         config.pattern[0] == '\0') {

@@ -37,7 +37,7 @@ size_t tnd_take_base64(const uint8_t *bytes, size_t n, char *out, size_t capacit
     return is_whole && at % 4 == 0 ? at : 0;
 }
 
-/* One line; false at one that is none. */
+/* Parses a line; false: invalid. */
 static bool take_line(const uint8_t *bytes, size_t n, size_t *io_at, char *out, size_t *out_n,
                       int64_t *out_rank)
 {
@@ -93,7 +93,7 @@ static enum tandem_status count_lines(const uint8_t *bytes, size_t n, const char
     return TANDEM_OK;
 }
 
-/* Known files of the same form whose patterns and special tokens are others. */
+/* Refuses known files of the same format with other patterns and special tokens. */
 static enum tandem_status check_family(int64_t n, const char *name, struct tandem_error *error)
 {
     static const struct {

@@ -13,7 +13,7 @@
 
 #define MAX_BYTES ((size_t)16 << 20) /* of merges.txt and of tokenizer_config.json */
 
-/* Opens a file beside `path`; NOT_FOUND where there is none. */
+/* Opens a file in the folder of `path`; NOT_FOUND: it does not exist. */
 static enum tandem_status open_beside(const char *path, const char *name, struct tnd_file *out,
                                       struct tandem_error *error)
 {
@@ -28,7 +28,7 @@ static enum tandem_status open_beside(const char *path, const char *name, struct
     return tnd_file_read(other, MAX_BYTES, out, error);
 }
 
-/* A line "left right" each, behind one that begins with "#version". */
+/* Parses lines "left right", after a line that starts with "#version". */
 static cJSON *parse_merges(const char *text, size_t n_bytes)
 {
     cJSON *merges = cJSON_CreateArray();
@@ -100,7 +100,7 @@ static bool add_tokens(cJSON *list, const cJSON *vocab, const cJSON *config)
                     add_token(list, "<|endoftext|>", cJSON_GetNumberValue(end), NULL, true));
 }
 
-/* What stands around the vocabulary, by the class of the tokenizer. */
+/* The rest of a tokenizer.json around the vocabulary, by the tokenizer's class. */
 static enum tandem_status frame_of(const struct tnd_hf_reader *reader, const cJSON *config,
                                    cJSON **out, struct tandem_error *error)
 {
@@ -133,7 +133,7 @@ static enum tandem_status frame_of(const struct tnd_hf_reader *reader, const cJS
     return tnd_hf_unsupported(reader, "tokenizer_class", name, error);
 }
 
-/* Gives the frame all but the vocabulary. */
+/* Fills the frame, except the vocabulary. */
 static bool fill_frame(cJSON *root, const cJSON *vocab, const struct tnd_hf_files *files,
                        const cJSON *config)
 {

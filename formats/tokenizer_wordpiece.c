@@ -20,7 +20,7 @@ static size_t count_characters(const char *text, size_t n)
     return count;
 }
 
-/* The longest token at `at` of a word; its length in the word goes to `out_length`. */
+/* The longest token at `at` of a word; sets `out_length` to its length in the word. */
 static int32_t longest(const tandem_tokenizer *tokenizer, const char *word, size_t n, size_t at,
                        size_t *out_length)
 {

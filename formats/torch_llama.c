@@ -131,7 +131,7 @@ static const struct {
 };
 #define N_MEMBERS (sizeof(members) / sizeof(members[0]))
 
-/* Members that change no results: training, speed, and what the tensors say themselves. */
+/* Members without effect on results: training, speed, and those implied by the tensors. */
 static const char *const harmless[] = {"multiple_of", "ffn_dim_multiplier",  "max_batch_size",
                                        "dropout",     "model_parallel_size", "flash"};
 
@@ -224,7 +224,7 @@ static bool is_whole(double value)
     return value >= -9e15 && value <= 9e15 && value == floor(value);
 }
 
-/* A count that a value may be: 0 when it is none. */
+/* A value as a positive count; 0: it is none. */
 static int64_t whole(double value)
 {
     return is_whole(value) && value >= 1.0 && value <= 1e9 ? (int64_t)value : 0;
@@ -270,7 +270,7 @@ static enum tandem_status add_count(tandem_source *source, const char *path, con
     return tnd_source_set_integer(source, full, (int64_t)value, error);
 }
 
-/* Numbers that the tensors say too must be the same; 0 and less: not said. */
+/* Checks a number that the tensors imply, too; 0 and less: not stated. */
 static enum tandem_status check_same(const char *path, const char *what, double said, int64_t found,
                                      struct tandem_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The few classes and functions of Python that a checkpoint needs, by name, and what calling them
- * means. Nothing else is known, and nothing is ever called. Arguments after torch/_utils.py. */
+ * The classes and functions of Python that checkpoints use, by name, and the results of calling
+ * them. All others are refused, and no Python code runs. Arguments after torch/_utils.py. */
 #include <string.h>
 
 #include "formats/torch_pickle.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The pickle machine: stack, memo, opcodes. What globals mean stands in torch_objects.c. */
+ * The pickle interpreter: stack, memo, opcodes. Globals are handled in torch_objects.c. */
 #include "formats/torch_pickle.h"
 
 #include "base/alloc.h"
@@ -224,7 +224,7 @@ static enum tandem_status take_number(struct tnd_pickle *machine, int bytes, uin
     return TANDEM_OK;
 }
 
-/* A text or bytes behind a length of this many bytes. */
+/* Pushes a text or bytes that follow a length of this many bytes. */
 static enum tandem_status push_text(struct tnd_pickle *machine, int length_bytes,
                                     struct tandem_error *error)
 {

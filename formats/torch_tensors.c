@@ -68,7 +68,7 @@ struct walk {
     char name[MAX_NAME];
     size_t name_bytes;
     int64_t steps;
-    /* Name in the GGUF convention, false for what is not needed; NULL: names stay. */
+    /* maps names to the GGUF convention; NULL: names are kept */
     tnd_hf_name_map *map;
 };
 
@@ -121,7 +121,7 @@ static enum tandem_status add_tensor(struct walk *walk, const struct tnd_pickle_
     return tnd_foreign_add(walk->source, &tensor, error);
 }
 
-/* Adds a part to the name, behind a dot unless it is the first. */
+/* Appends a part to the name, after a dot unless it is the first. */
 static enum tandem_status enter(struct walk *walk, const char *part, size_t n,
                                 struct tandem_error *error)
 {
@@ -211,7 +211,7 @@ enum tandem_status tnd_torch_add(tandem_source *source, const struct tnd_pickle_
                                  enum tnd_torch_role role, struct tandem_error *error)
 {
     struct walk walk = {.source = source, .storages = storages, .path = path};
-    if (root->kind == TND_PICKLE_TENSOR) { /* a file of one tensor gives it no name */
+    if (root->kind == TND_PICKLE_TENSOR) { /* the tensor of a file with a single one has no name */
         snprintf(walk.name, sizeof(walk.name), "tensor");
     } else if (root->kind != TND_PICKLE_LIST && root->kind != TND_PICKLE_DICT) {
         return tnd_error_set(error, TANDEM_E_FORMAT, path, root->kind, 0,

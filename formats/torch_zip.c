@@ -9,7 +9,7 @@
 
 struct archive {
     struct tnd_zip zip;
-    tandem_source *source; /* owns what is unpacked */
+    tandem_source *source; /* owns decompressed data */
 };
 
 bool tnd_torch_zip_is(const uint8_t *bytes, size_t n)
@@ -40,7 +40,7 @@ static bool ends_with(const struct tnd_zip_entry *entry, const char *end)
     return entry->name_bytes >= n && memcmp(entry->name + entry->name_bytes - n, end, n) == 0;
 }
 
-/* The part of an entry's name behind the folder `root` and `folder`; NULL for one elsewhere. */
+/* The part of an entry's name after the folder `root` and `folder`; NULL: elsewhere. */
 static const char *name_below(const struct tnd_zip_entry *entry, const struct tnd_zip_entry *root,
                               size_t root_n, const char *folder, size_t *out_n)
 {
