@@ -65,8 +65,8 @@ struct tnd_explanation {
     struct tnd_prediction *predictions; /* each candidate at each thread count, as compared */
     struct tnd_choice choice;           /* of tnd_choose, as in the planner */
     struct tnd_scaling scaling;         /* of the winner's profile on n_threads */
-    /* second / best - 1, as compared; below 0 if the rule's first profile is kept though another one
-     * looks faster; 0 without a second */
+    /* second / best - 1, as compared; below 0 if the rule's first profile is kept though another
+     * one looks faster; 0 without a second */
     double margin;
     int64_t m_limit;                  /* the largest M searched for crossovers */
     struct tnd_crossing below, above; /* nearest below and above the problem's M */
