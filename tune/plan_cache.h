@@ -52,8 +52,8 @@ void tnd_plan_cache_begin_round(struct tnd_plan_cache *memory);
  * tnd_plan_cache_put. */
 const struct tnd_plan_cache_entry *tnd_plan_cache_find(const struct tnd_plan_cache *memory,
                                                        const struct tnd_plan_cache_key *key);
-/** Stores a choice of this round. If the cache cannot grow, removes all other entries first: choices
- * are cheap to find again. */
+/** Stores a choice of this round. If the cache cannot grow, removes all other entries first:
+ * choices are cheap to find again. */
 const struct tnd_plan_cache_entry *tnd_plan_cache_put(struct tnd_plan_cache *memory,
                                                       const struct tnd_plan_cache_key *key,
                                                       const struct tnd_place_choice *chosen);
