@@ -100,7 +100,7 @@ struct tnd_cluster_plan {
     int layers[TND_CLUSTER_MOST]; /* mixed: layers of ranks[i], for prompts */
     double us[TND_FIT_PHASES], error_us[TND_FIT_PHASES];
     double link_us[TND_FIT_PHASES];   /* part of `us`: messages */
-    double sums_us[TND_FIT_PHASES];   /* part of `link_us`: sums over all ranks */
+    double sums_us[TND_FIT_PHASES];   /* messages by rows, in which all ranks take part */
     int in_flight;                    /* by layers: batches of texts at the same time; 0: one */
     double move_us;                   /* mixed: part of a prompt's time, moves keys and values */
     int64_t bytes[TND_CLUSTER_MOST];  /* of ranks[i] */
