@@ -46,8 +46,8 @@ static double bend(const struct tnd_curve *curve, int low, int64_t m, double us)
     return TND_ERROR_BEND * uncertainty;
 }
 
-/* Doublings of M outside of the measured range; 0 inside. A task that reads only the weights takes
- * the same time for any M. */
+/* Doublings of M outside of the measured range; 0 inside. A task that only prepares the weights
+ * takes the same time for any M. */
 static double outside(const struct tnd_curve *curve, int64_t m)
 {
     int64_t first = curve->samples[0].m;
