@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * bench-attention: the CPU's fused attention of prompts and of single tokens, beside the peaks of
- * this machine, measured in the same run. Only what a causal mask lets through counts as work. */
+ * this machine, measured in the same run. Only keys that the causal mask leaves visible count as
+ * work. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ struct options {
     int n_shapes;
     int64_t window; /* keys that a query sees, 0: all */
     enum tandem_type types[LIST_MAX];
-    int64_t keys[LIST_MAX], tokens[LIST_MAX]; /* tokens: 0 for as many as keys */
+    int64_t keys[LIST_MAX], tokens[LIST_MAX]; /* tokens: 0: as many as keys */
     int n_types, n_keys, n_tokens;
     int layers; /* with keys and values of their own */
     int threads;
@@ -38,7 +39,7 @@ struct cell {
     struct shape shape;
     int64_t window;
     enum tandem_type type;
-    int64_t m, t; /* the last m of t tokens ask */
+    int64_t m, t; /* queries: the last m of t tokens */
     double best_us, median_us, spread;
 };
 
@@ -49,13 +50,13 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- peaks: best of several ---- */
+/* ---- peaks: the best of several runs ---- */
 
 struct peak_job {
     struct tnd_peaks peaks;
     bool reads;
     const char *memory;
-    size_t bytes; /* of each thread */
+    size_t bytes; /* bytes per thread */
     double done[LIST_MAX];
     int64_t sink[LIST_MAX]; /* so that the reads are not dropped */
 };
@@ -119,7 +120,7 @@ static tandem_tensor *random_tensor(tandem_context *context, enum tandem_type ty
     return tensor;
 }
 
-/* Laid out as the llama model does: heads of a token side by side. */
+/* Builds a cell's node with the layout of the llama model: heads of a token are adjacent. */
 static tandem_tensor *build(tandem_context *context, const struct cell *cell)
 {
     const struct shape *s = &cell->shape;
@@ -148,7 +149,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* False when there is no memory. */
+/* Measures a cell. False if memory is out. */
 static bool measure(const struct options *o, const struct tnd_cpu_kernels *kernels,
                     struct cell *cell)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * bench-chain: what 8 operations, value by value, over 16 Mi values take: by the interpreter, by
- * the same program printed as C and compiled by the system's compiler, and how fast memory is
- * copied. */
+ * bench-chain: times of 8 elementwise operations over 16 Mi values: by the interpreter, and by the
+ * same program printed as C and compiled by the system's compiler, beside the speed of copying
+ * memory. */
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
@@ -171,7 +171,7 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The methods take turns, so that what else the machine does meets all of them. */
+/* The methods take turns, so that disturbances affect all of them. */
 static void measure(const struct chain *chain, const char *name, int n_threads)
 {
     static const char *const methods[N_METHODS] = {"interpreter", "compiled", "copy"};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * bench-draft: tokens a second with and without drafts, in turns, where a given share of the drafts
- * is right. Models have random weights, so the text is given: behind each token the draft model's
- * likeliest one follows with the probability that is asked for, else a random one. A text that
- * repeats itself does the same to drafts from the text. */
+ * bench-draft: tokens per second with and without drafts, in turns, for given shares of correct
+ * drafts. Models have random weights, so the text is given: after each token comes the draft
+ * model's likeliest one with the requested probability, else a random one. For drafts from the
+ * text, a text that repeats itself has the same effect. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static const char *usage =
 static const struct {
     const char *name;
     bool has_model;
-    int percent; /* of tokens that are what is drafted */
+    int percent; /* percentage of tokens that equal the draft */
 } cases[N_CASES] = {{"a draft model, 80 % right", true, 80},
                     {"a draft model, 50 % right", true, 50},
                     {"a draft model, 10 % right", true, 10},
@@ -147,7 +147,7 @@ static void run_case(struct bench *b, int c)
     struct tandem_draft_info info = {0};
     struct tandem_error error;
     write_text(b, c);
-    (void)run(b, b->plain); /* one warms up */
+    (void)run(b, b->plain); /* warms up */
     must(tandem_session_set_draft(b->drafting, &options, &error), &error);
     for (int r = 0; r < b->rounds; r++) {
         plain[r] = run(b, b->plain);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * bench-experts: products of experts beside plain products of the same multiply-adds: one of all
- * tokens with one matrix, and one of an expert's tokens. Through a runtime without a table, in
- * turns; experts of tokens are drawn by chance. */
+ * tokens with a single matrix, and one of an expert's tokens. They run through a runtime without a
+ * table, in turns; the experts of tokens are random. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,8 @@ struct shape {
     int64_t n, k, experts, used;
 };
 
-/* Gate of Mixtral 8x7B at a quarter of its width, and of Qwen3-30B-A3B with a quarter of its
- * experts and whole. */
+/* Gate matrices of Mixtral 8x7B at a quarter of its width, and of Qwen3-30B-A3B with a quarter of
+ * its experts and complete. */
 static const struct shape shapes[] = {
     {"mixtral / 4", 3584, 4096, 8, 2},
     {"qwen3-30b-a3b / 4", 768, 2048, 32, 8},
@@ -64,7 +64,7 @@ static void fill(tandem_tensor *tensor, struct tnd_rng *rng)
 /* The products that are compared, each a graph of one node. */
 struct product {
     tandem_graph *graph;
-    double factor; /* how often it has to run for the work of the first */
+    double factor; /* number of runs with the work of the first product */
     double us[ROUNDS_MAX];
 };
 
@@ -94,7 +94,7 @@ static bool make_products(tandem_context *context, const struct shape *s, enum t
     tandem_tensor *few = leaf(context, TANDEM_TYPE_F32, s->k, each, 1, &rng);
     tandem_tensor *ids = tandem_tensor_new(context, TANDEM_TYPE_I32, 2, ids_ne);
     int32_t *id = tandem_tensor_data(ids);
-    for (int64_t i = 0; id != NULL && i < pairs; i++) { /* different ones for a token */
+    for (int64_t i = 0; id != NULL && i < pairs; i++) { /* a token's experts differ */
         const bool is_first = i % s->used == 0;
         const int64_t step = 1 + (int64_t)tnd_rng_below(&rng, 3);
         const int64_t last = is_first ? (int64_t)tnd_rng_below(&rng, (uint64_t)s->experts)

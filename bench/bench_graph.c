@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * bench-graph: milliseconds that networks take as lowered nets: an MLP, a ResNet-18, a BERT-class
- * encoder, a block of a U-Net. Random weights; nothing else is measured. */
+ * bench-graph: times in ms of networks as lowered nets: an MLP, a ResNet-18, a BERT-class encoder,
+ * a block of a U-Net. Weights are random. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,7 +181,7 @@ static int silu(struct tnd_net *net, int x)
     return tnd_net_binary(net, TANDEM_BINARY_DIV, x, y);
 }
 
-/* Down, up by doubling places, joined with what was before. */
+/* Downsamples, upsamples by doubling positions, and concatenates with the earlier values. */
 static void build_unet(struct tnd_net *net)
 {
     const int top = silu(net, conv(net, input(net, DIMS(1, 4, 64, 64)), 4, 64, 3, 1));
@@ -205,7 +205,7 @@ static int by_size(const void *a, const void *b)
 
 enum { RUNS = 200 };
 
-/* The median; 0 on failure. */
+/* Median time; 0 on failure. */
 static double measure(tandem_runtime *runtime, tandem_graph *graph, double budget_ms,
                       struct tandem_error *error)
 {

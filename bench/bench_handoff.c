@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * bench-handoff: what it costs to hand work from thread to thread. Each line is the median of
- * repeats with the smallest and the largest one. Takes a few seconds. */
+ * bench-handoff: cost of handing work between threads. Each line is the median of repeats, with the
+ * least and the largest one. Takes a few seconds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ struct meeting {
     struct tnd_barrier barrier;
     struct tnd_spin spin;
     unsigned ticket;
-    uint64_t woken_ns; /* by worker 1 */
+    uint64_t woken_ns; /* set by worker 1 */
     double samples[WAKES];
 };
 
@@ -92,7 +92,7 @@ static void wake_up(void *user, int index, int count)
         if (index == 0) {
             while (atomic_load(&meeting->barrier.releases.sleepers) == 0) {
             }
-            /* It has said that it will sleep; give it the time to do so. */
+            /* The worker has announced that it will sleep; wait until it does. */
             for (uint64_t begin = now_ns(); now_ns() - begin < 100000;) {
             }
             uint64_t begin = now_ns();
@@ -317,7 +317,7 @@ static void labour_on(void *user, int index, int count)
     atomic_fetch_xor(&labour->result, value); /* so that the work is not optimised away */
 }
 
-/* Chunks a millisecond. */
+/* Chunks per millisecond. */
 static double measure_labour(int n_threads, int n_cpus, const char *what)
 {
     struct tnd_pool *pool = pool_new(n_threads, n_cpus, -1);

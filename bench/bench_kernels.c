@@ -34,7 +34,7 @@ struct peaks {
 
 /* ---- peaks ---- */
 
-/* A second's worth, by workers that are gone when it returns. */
+/* Measures peaks for about a second, by workers that have ended when it returns. */
 static bool measure_peaks(int threads, struct peaks *out)
 {
     const int counts[] = {1, threads};
@@ -84,8 +84,8 @@ static void print_head(const struct options *o, const struct peaks *p, const cha
     }
 }
 
-/* A line for one layout of a cell; the bound is the peak or the reading of the same turns,
- * whichever it is nearer to. */
+/* Prints a line for one layout of a cell. The bound is the peak or the reading of the same turns,
+ * whichever is nearer. */
 static void print_cell(const struct options *o, const struct peaks *p,
                        const struct tnd_kernel_cell *c, int layout, const char *isa, bool first)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * bench-llama: prompts and generation of a synthetic 1.1B llama as shares of what this machine can
- * do at most: the int8 dot product's peak, and the read bandwidth over as many bytes as the weights
- * have. Peaks and model take turns, round by round, so that a share does not depend on what other
- * programs of the machine do. */
+ * bench-llama: prompts and generation of a synthetic 1.1B llama as shares of this machine's limits:
+ * the peak of int8 dot products, and the read bandwidth over as many bytes as the weights have.
+ * Peaks and model take turns each round, so that a share does not depend on the load of other
+ * programs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ struct options {
     int rounds;
 };
 
-/* What is measured alternately, and a sample of each a round. */
+/* One of the things measured in turns, with a sample of each round. */
 struct series {
     double rate[ROUNDS_MAX];  /* tokens a second */
     double share[ROUNDS_MAX]; /* of the peak of the same round */
@@ -56,7 +56,7 @@ struct bench {
     int n_streams;            /* of each thread that reads */
     int won[TND_READ_TRIALS]; /* rounds in which this many streams read fastest */
     double done[LIST_MAX];
-    int64_t sink[LIST_MAX]; /* so that the reads are not dropped */
+    int64_t sink[LIST_MAX]; /* keeps the compiler from dropping the reads */
 };
 
 static double now(void)
@@ -66,7 +66,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Multiply-adds of a token: in the layers, and for its logits. */
+/* Multiply-adds of a token: in the layers, and (below) for its logits. */
 static double layer_products(void)
 {
     const double kv_dim = (double)(shape.dim / shape.heads * shape.kv_heads);
@@ -100,7 +100,7 @@ static enum tandem_status measure_peak(struct bench *bench, bool reads, double *
 {
     double best = 0;
     int fastest = 0;
-    tandem_runtime_pause(bench->runtime); /* its workers leave the CPUs to the team */
+    tandem_runtime_pause(bench->runtime); /* the runtime's workers leave the CPUs to the team */
     tnd_team *team = tnd_team_new(bench->options.threads, 64);
     if (team == NULL) {
         return TANDEM_E_MEMORY;

@@ -93,7 +93,7 @@ static void run(const tandem_table *table, const char *path, int64_t layers)
     model_graphs_close(&graphs);
 }
 
-/* Ends the program unless tables alone are named. */
+/* Exits unless the remaining arguments are tables. */
 static int64_t read_arguments(int argc, char **argv, int *out_first)
 {
     static const char usage[] = "usage: bench-planning [--layers N] TABLE...\n"

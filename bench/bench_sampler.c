@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Weighing and selecting the likeliest tokens: counting (ggml-like/sample.c) against a full sort
- * and a partial one. Prints the median of some rounds. */
+ * Weighing and selecting the likeliest tokens: counting (ggml-like/sample.c) beside a full sort and
+ * a partial one. Prints medians of several rounds. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static double sum_of(const struct input *in)
     return sum;
 }
 
-/* ---- the algorithms; each leaves what is kept at the front and returns how many ---- */
+/* ---- the algorithms; each moves the selected tokens to the front and returns their number ---- */
 
 static int64_t counting(struct input *in, int64_t k, double p)
 {
@@ -94,8 +94,8 @@ static int64_t full_sort(struct input *in, int64_t k, double p)
     return p < 1.0 ? cut(in->work, in->n, mass) : k;
 }
 
-/* Top-k: a heap of the k likeliest, the least of them on top. Top-p: what is below
- * (1 - p) / n of all cannot be needed and is not sorted (llama2.c's way). */
+/* Top-k: a heap of the k likeliest tokens, the least likely on top. Top-p: tokens below (1 - p) / n
+ * of the total cannot be selected and are not sorted (as in llama2.c). */
 static void sink(struct token_weight *heap, int64_t n, int64_t i)
 {
     for (;;) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * bench-sequences: tokens a second of 1, 8, 32 and 64 texts that get one token each a step, beside
- * a prompt of as many tokens, in turns. (The prompt has logits behind its last token alone.) */
+ * bench-sequences: tokens per second of 1, 8, 32 and 64 texts that get one token each per step,
+ * beside a prompt of as many tokens, in turns. (The prompt computes logits of its last token only.)
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -68,7 +69,7 @@ static void open_all(struct bench *b, bool is_big, int threads)
     must(tandem_session_new(b->model, b->runtime, &session, &b->session, &error), &error);
 }
 
-/* Texts of depth to 2 * depth tokens. */
+/* Starts n texts of depth to 2 * depth tokens. */
 static void begin_texts(struct bench *b, int n)
 {
     struct tandem_error error;
@@ -98,7 +99,7 @@ static double run_steps(struct bench *b, int n)
     return (now_ms() - begin) / b->steps;
 }
 
-/* A prompt of n tokens behind depth others. */
+/* Runs a prompt of n tokens after depth others. */
 static double run_prompt(struct bench *b, int n)
 {
     struct tandem_error error;

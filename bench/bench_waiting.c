@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * bench-waiting: what workers cost that wait for a device. A graph of small CPU nodes around one
- * device stage is run alternately with several ways of waiting; each line is the median over the
- * rounds of wall time and of CPU time of the whole process, a graph. Takes some seconds. */
+ * bench-waiting: the cost of workers that wait for a device. A graph of small CPU nodes around one
+ * device stage runs alternately with several methods of waiting; each line is the median over the
+ * rounds of wall time and of the process's CPU time, per graph. Takes some seconds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static uint64_t cpu_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* ---- a device that is done by the clock and whose sync keeps a CPU busy, as some do ---- */
+/* ---- a device that ends at a given time, and whose sync keeps a CPU busy, as some do ---- */
 
 struct spinning_device {
     tandem_backend base;
@@ -152,14 +152,14 @@ static struct subject subject_new(void)
     return subject;
 }
 
-/* ---- ways of waiting ---- */
+/* ---- methods of waiting ---- */
 
 struct method {
     const char *name;
     bool is_parallel;   /* all threads, else one */
     int64_t spin_limit; /* of the pool; < 0: default */
     bool wait;          /* of the device stage */
-    double predicted;   /* of its time, as a multiple of the real one; 0: none */
+    double predicted;   /* prediction of its time, as a multiple of the real one; 0: none */
 };
 
 static const struct method methods[] = {
@@ -250,7 +250,7 @@ static void measure(const struct subject *subject, const char *device, int n_cpu
     int slot = tnd_registry_find(subject->registry, device, NULL);
     for (int round = 0; round < n_rounds; round++) {
         for (int w = 0; w < N_METHODS;
-             w++) { /* opened again: waiting workers of others would disturb */
+             w++) { /* opened anew each time: other runtimes' waiting workers would disturb */
             setup_open(&beds[w], subject, &methods[w], slot, n_cpus);
             run_round(&beds[w], subject, round);
             setup_close(&beds[w]);

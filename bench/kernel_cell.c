@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Measuring one cell of bench-kernels. Weights rotate over more memory than the caches hold;
- * integer products count the quantising of the activations too. */
+ * Measures one cell of bench-kernels. Weights rotate over more memory than the caches hold; integer
+ * products include quantising the activations. */
 #include "bench/kernel_cell.h"
 
 #include <stdlib.h>
@@ -14,16 +14,16 @@
 enum {
     SAMPLES_MAX = 1000,
     COPIES_MAX = 64,
-    READ = TND_LAYOUTS, /* one kind a number of streams */
+    READ = TND_LAYOUTS, /* one kind for each number of streams */
     PEAK = READ + TND_READ_TRIALS,
     BF16_PEAK,
     KINDS,
-    PEAK_ROUNDS = 100000, /* some tenths of a millisecond */
-    FEW_TOKENS = 16       /* up to which weights rotate and reading them is measured */
+    PEAK_ROUNDS = 100000, /* a few tenths of a millisecond */
+    FEW_TOKENS = 16       /* most tokens for which weights rotate and reading them is measured */
 };
 static const size_t ROTATE_BYTES = (size_t)192 << 20;
 
-/* What becomes of the activations, and the product. */
+/* For each layout: how activations are prepared, and the product. */
 static const struct {
     uint32_t init, compute;
 } tasks[TND_LAYOUTS] = {
@@ -209,7 +209,8 @@ static double run_once(tnd_team *team, struct cell_job *job, struct operands *o,
 {
     o->weights->data = o->w + (size_t)copy * o->stride;
     job->work.prepared = kind == TND_LAYOUT_ROWS ? NULL : o->packed[copy];
-    /* Packed weights lie in huge pages: what is compared with them shall read those too. */
+    /* Packed weights are in huge pages: the reading that they are compared with must use those too.
+     */
     job->memory = o->packed[copy] != NULL ? (const char *)o->packed[copy]->panels
                                           : (const char *)o->weights->data;
     job->n_streams = READ <= kind && kind < PEAK ? TND_READ_STREAMS[kind - READ] : 1;
@@ -242,7 +243,7 @@ static double median_ratio(const double *a, const double *b, int n)
     return ratios[n / 2];
 }
 
-/* The number of streams that is read in the least time, as a kind; medians. */
+/* The kind of reading with the least median time. */
 static int fastest_read(double samples[KINDS][SAMPLES_MAX], int n)
 {
     static double sorted[SAMPLES_MAX];
@@ -308,13 +309,13 @@ bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_k
     for (int i = 0; i < o.copies && has_packed; i++) {
         run_once(team, &job, &o, TND_LAYOUT_PACKED, i, quantized); /* packs */
     }
-    double operations[KINDS - PEAK] = {0}; /* of a run of a peak */
+    double operations[KINDS - PEAK] = {0}; /* operations in a run of a peak */
     int copy = 0;
     double start = now();
     int n = 0;
     for (int i = -2; n < SAMPLES_MAX; i++) { /* two to warm up */
         for (int kind = 0; kind < KINDS; kind++) {
-            /* The copy that was read the longest ago: the caches have nothing of it. */
+            /* The copy that was read least recently: the caches hold nothing of it. */
             copy = exists[kind] ? (copy + 1) % o.copies : copy;
             double seconds = exists[kind] ? run_once(team, &job, &o, kind, copy, quantized) : 0;
             if (kind >= PEAK && exists[kind]) {

@@ -17,12 +17,12 @@ struct member {
     struct tandem_worker base;
     struct tnd_team *team;
     pthread_t thread;
-    double end_s; /* when it was done with the last job */
+    double end_s; /* end of its last job */
 };
 
 struct tnd_team {
     int n_threads;
-    tnd_team_fn *job; /* NULL: go home */
+    tnd_team_fn *job; /* NULL: exit */
     void *user;
     atomic_int generation; /* release: job and user are set; acquired by the members */
     atomic_int n_done;     /* release: a member's results; acquired by the caller */

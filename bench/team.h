@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A few threads for the kernel bench, without the library's pool: they spin between jobs, so that a
- * job's start costs next to nothing. */
+ * A few threads for the kernel bench, without the library's pool: they spin between jobs, so that
+ * starting a job costs almost nothing. */
 #ifndef TND_BENCH_TEAM_H
 #define TND_BENCH_TEAM_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One list of candidates and one comparison. */
+ * Lists candidates, predicts them, and chooses among them. */
 #include "tune/candidates.h"
 
 #include <limits.h>
@@ -14,8 +14,8 @@
 #include "tune/rule.h"
 #include "tune/stream_cost.h"
 
-/* The profile as the table measured it: tables of version 1 bring their own stages, which differ
- * from ours in what ran in parallel. */
+/* The profile as the table describes it: in tables of version 1 different stages may have run in
+ * parallel than in ours. */
 static const struct tnd_table_profile *as_measured(const struct tandem_table *table,
                                                    const struct tnd_table_profile *described)
 {
@@ -52,7 +52,8 @@ static void find_check(const struct tandem_table *table, enum tandem_type type, 
                              (candidate->verdict == TND_VERDICT_UNKNOWN && bound > 0);
 }
 
-/* F32 weights need no INIT, so that candidates which differ in who dequantises are one. */
+/* Whether an equal candidate is already listed. F32 weights need no INIT, so profiles that differ
+ * only in the backend that dequantises are equal. */
 static bool is_among(const struct tnd_candidate *candidates, int n,
                      const struct tnd_table_profile *profile)
 {
@@ -97,7 +98,8 @@ int tnd_candidates_of_table(const struct tandem_table *table, enum tandem_type t
         struct tnd_candidate candidate;
         memset(&candidate, 0, sizeof(candidate));
         candidate.profile = table->profiles[i];
-        /* A table of version 2 names the stages for one type; ours know each. */
+        /* A table of version 2 describes a profile's stages for one type; the registry knows them
+         * for each. */
         const char *name = table->profiles[i].name;
         bool is_ours = table->version != 1 && tnd_profile_is_known(NULL, name);
         if ((is_ours && !tnd_profile_describe_name(NULL, name, type, &candidate.profile)) ||
@@ -141,7 +143,7 @@ double tnd_cautious_us(const struct tnd_estimate *estimate, bool noisy)
     return estimate->us + caution_us + (noisy ? estimate->spread_us : 0);
 }
 
-/* Where energy is aimed at. */
+/* Weighs a prediction by the objective, if that is not time alone. */
 static void weigh(const struct tandem_table *table, const struct tnd_table_profile *profile,
                   const struct tnd_problem *problem, struct tnd_prediction *out)
 {
@@ -185,7 +187,7 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *c
     tnd_stream_add(table, profile, problem->type, problem->n, problem->k, !is_on_side,
                    &out->stage[TANDEM_STAGE_COMPUTE], &out->total);
     out->moving = moves->inside;
-    if (!is_on_side) { /* X is part of moving; Y is fetched by FINALIZE */
+    if (!is_on_side) { /* X counts as moving; FINALIZE downloads Y */
         struct tnd_estimate *finalize = &out->stage[TANDEM_STAGE_FINALIZE];
         finalize->us += moves->y.us;
         finalize->error_us += moves->y.error_us;
@@ -234,15 +236,15 @@ bool tnd_prediction_leads(const struct tnd_prediction *challenger,
     return tnd_lead_is_clear(&a, &b);
 }
 
-/* What is off beside the samples: a line, a shape, a range. The same kernels run in both, so that
- * most of it concerns both alike. */
+/* The part of the error bar that is not noise of samples: interpolation, scaling of shapes, ranges.
+ * The same kernels run in both candidates, so most of it affects both equally. */
 static double model_error_us(const struct tnd_prediction *prediction)
 {
     return prediction->weight * fmax(prediction->total.error_us - prediction->total.noise_us, 0.0);
 }
 
-/* Whether the table cannot tell the rule's choice from the best one for certain: then what is known
- * of all machines counts. */
+/* Whether the table does not show clearly that `best` is faster than the rule's choice: then the
+ * rule, which rests on many machines, decides. */
 static bool is_tie(const struct tnd_prediction *rule, const struct tnd_prediction *best)
 {
     const double rule_us = rule->weight * rule->total.us;
@@ -253,7 +255,7 @@ static bool is_tie(const struct tnd_prediction *rule, const struct tnd_predictio
     return lead_us <= fmax(hypot(TND_CLEAR_SIGMAS * noise_us, model_us), TND_RULE_LEAD * rule_us);
 }
 
-/* Whether the table knows the profile from anything at all. */
+/* Whether the table has any time of the profile. */
 static bool is_measured(const struct tandem_table *table, const struct tnd_table_profile *profile)
 {
     const struct tnd_table_stage *compute = &profile->stage[TANDEM_STAGE_COMPUTE];
@@ -271,7 +273,7 @@ static void prefer_the_rule(const struct tnd_prediction *first, bool is_unknown,
 {
     const struct tnd_prediction *best = &io_choice->best;
     if (first->candidate < 0 && is_unknown && best->candidate >= 0 &&
-        best->moves.device[0] == '\0') { /* nothing can lead a way whose time nobody knows */
+        best->moves.device[0] == '\0') { /* no lead can be shown over a candidate of unknown time */
         io_choice->best.candidate = io_choice->second.candidate = -1;
         return;
     }
@@ -281,9 +283,9 @@ static void prefer_the_rule(const struct tnd_prediction *first, bool is_unknown,
     }
 }
 
-/* The rule's thread count for the candidate that won, where it was measured. What sharing costs is
- * left out: it is no time of this product, and a hand-off between virtual cores is measured up to
- * five times too dear. */
+/* Prefers the rule's thread count for the winning candidate, if it was measured. The cost of
+ * sharing is left out: it is not part of this product's time, and a hand-off between virtual cores
+ * is measured up to five times too long. */
 static void prefer_threads_of_rule(const struct tandem_table *table,
                                    const struct tnd_candidate *candidates,
                                    const struct tnd_problem *problem, int n_threads,
@@ -315,7 +317,7 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *ca
     struct tnd_choice choice = {.best = {.candidate = -1, .cautious_us = INFINITY},
                                 .second = {.candidate = -1, .cautious_us = INFINITY}};
     struct tnd_prediction first_of_rule = {.candidate = -1};
-    bool is_unknown = false; /* a way of the rule was measured, but not for this */
+    bool is_unknown = false; /* a profile of the rule was measured, but has no prediction here */
     const char *cpu_id = table != NULL && table->has_fingerprint ? table->fingerprint.cpu_id : "";
     int first_rank = INT_MAX;
     for (int w = 0; w < n_candidates; w++) {

@@ -1,78 +1,79 @@
 /* SPDX-License-Identifier: MIT
  * The candidates for a plain matrix product, each at each thread count, with what the table
- * predicts. The planner chooses from them and the explanation prints them: there is one list and
- * one comparison. No allocation. */
+ * predicts. The planner chooses from them and the explanation prints them, so that both see the
+ * same list and comparison. No allocation. */
 #ifndef TND_CANDIDATES_H
 #define TND_CANDIDATES_H
 
 #include "tune/moves.h"
 #include "table/problem.h"
 
-/* A profile in the terms of the table. */
+/* A profile with the table's verdict on its results. */
 struct tnd_candidate {
     struct tnd_table_profile profile;
-    struct tandem_plan_node node; /* resolved to slots; only of candidates on this machine */
-    enum tnd_verdict verdict;     /* on its results, by the table */
-    double nmse;                  /* the largest that was found, unless nobody looked */
-    bool is_excluded;             /* may not win for that */
+    struct tandem_plan_node node; /* resolved to slots; unset if not on this machine */
+    enum tnd_verdict verdict;     /* the table's verdict on its results */
+    double nmse;                  /* the largest one found by checks, if any ran */
+    bool is_excluded;             /* never chosen, because of its results */
 };
 
 struct tnd_prediction {
     int candidate; /* index; -1: none */
     int threads;
     struct tnd_estimate total;
-    struct tnd_estimate stage[TANDEM_STAGES]; /* all zero where the stage does not exist */
-    struct tnd_estimate moving; /* what `total` holds beside the stages: transfers, waking */
-    struct tnd_moves moves;     /* each transfer, counted or not */
-    double joules;      /* that the machine takes meanwhile; 0: unknown, or time is aimed at */
-    double weight;      /* tnd_objective_weight */
-    double sharing_us;  /* what several threads cost the neighbours; not in `total` */
-    double cautious_us; /* what is compared: tnd_cautious_us of the total, the sharing, weighed */
+    struct tnd_estimate stage[TANDEM_STAGES]; /* zeros if the stage does not exist */
+    struct tnd_estimate moving; /* part of `total` outside the stages: transfers, waking */
+    struct tnd_moves moves;     /* each transfer, whether in `total` or not */
+    double joules;              /* energy of the machine; 0: unknown, or the objective is time */
+    double weight;              /* tnd_objective_weight */
+    double sharing_us;          /* cost to neighbouring nodes of several threads; not in `total` */
+    double cautious_us;         /* compared by: weight * (tnd_cautious_us(total) + sharing_us) */
 };
 
-/** Prediction and a part of its error bar, or all of the range of a thread count beyond the
- *  measured ones where that is more; where it is noisy the spread of the samples too, so that it
- *  wins only with a lead above its noise. Of a stage: `noisy` as for the total. */
+/** The time that candidates are compared by: the prediction plus a part of its error bar
+ * (TND_CAUTION), or plus the whole range for a thread count beyond the measured ones if that is
+ * more. If `noisy`, also plus the spread of the samples, so that a noisy candidate wins only with a
+ * lead above its noise. For one stage, pass the total's `noisy`. */
 double tnd_cautious_us(const struct tnd_estimate *estimate, bool noisy);
 
-/** What this machine can run: profiles whose backends are open and take the node (NULL: any
- *  product of `type`). A candidate is excluded when the table says that its results are wrong,
- *  or with a bound > 0 when its error is above it or was never looked at. Fills at most
- *  TND_TABLE_MAX_PROFILES; returns how many. */
+/** Lists what this machine can run: profiles whose backends are open and support the node (NULL:
+ * any product of `type`). A candidate is excluded if the table says that its results are wrong, or,
+ * with a bound > 0, if its error is above the bound or was never checked. Fills at most
+ * TND_TABLE_MAX_PROFILES entries; returns their number. */
 int tnd_candidates_here(const struct tnd_registry *registry, const struct tandem_table *table,
                         const tandem_tensor *node, enum tandem_type type, double error_bound,
                         struct tnd_candidate *out);
-/** What the machine of the table can run: the profiles that were measured on it. */
+/** Lists what the table's machine can run: the profiles that were measured on it. */
 int tnd_candidates_of_table(const struct tandem_table *table, enum tandem_type type,
                             double error_bound, struct tnd_candidate *out);
 
-/** Whether every backend of a choice takes this very node. */
+/** Whether every backend of a candidate supports this node. */
 bool tnd_node_is_supported(const struct tnd_registry *registry,
                            const struct tandem_plan_node *candidate, const tandem_tensor *node);
 
-/** Where a product's neighbours are. */
+/** What a product's prediction depends on beside its shape. */
 struct tnd_neighbours {
-    bool is_on_side;       /* X and Y are on one side: only candidates that work there count */
+    bool is_on_side;       /* X and Y are on `side`: only candidates that work there count */
     const char *side;      /* device, or "" for host memory */
-    int neighbour_threads; /* they pay the wake-up if this node lets them sleep */
-    bool is_warm;          /* the weights stay in the cache: such times where there are some */
+    int neighbour_threads; /* of the next node, which wakes workers that this one lets sleep */
+    bool is_warm;          /* the weights stay in the cache: use times measured so, if any */
 };
 
-/** The prediction of one candidate on exactly this many threads; false where the table has no
- *  prediction, or when it works on another side. `neighbours` NULL: in host memory, nobody to
- *  wake. */
+/** Predicts one candidate on exactly this many threads. False if the table has no prediction, or
+ * the candidate works on another side. `neighbours` NULL: operands in host memory, no workers to
+ * wake. */
 bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *candidates,
                  int candidate, const struct tnd_problem *problem, int threads,
                  const struct tnd_neighbours *neighbours, struct tnd_prediction *out);
 
 struct tnd_choice {
-    struct tnd_prediction best;   /* candidate -1: the table covers none of them */
+    struct tnd_prediction best;   /* candidate -1: the table covers no candidate */
     struct tnd_prediction second; /* of another candidate than the best */
-    bool is_beyond; /* a candidate was left out: M is too far from what was measured of it */
+    bool is_beyond; /* a candidate was skipped because M is too far from its measured range */
 };
 
-/** Whether the table may not decide by an estimate: M is more than four times outside of what was
- *  measured. */
+/** Whether an estimate is too far out to decide by: M is outside of the measured range by more than
+ * a factor of four. */
 bool tnd_is_beyond(const struct tnd_estimate *estimate);
 
 /** Whether a challenger is faster than the incumbent by more than noise explains: three standard
@@ -80,24 +81,24 @@ bool tnd_is_beyond(const struct tnd_estimate *estimate);
  *  one), and a tenth of the incumbent's time. */
 bool tnd_lead_is_clear(const struct tnd_estimate *challenger, const struct tnd_estimate *incumbent);
 
-/** As tnd_lead_is_clear, of two candidates, by what the table aims at. */
+/** Like tnd_lead_is_clear for two candidates, compared by the table's objective. */
 bool tnd_prediction_leads(const struct tnd_prediction *challenger,
                           const struct tnd_prediction *incumbent);
 
-/** The cheapest by cautious_us over candidates that are neither excluded nor beyond and thread
- *  counts 1, 2, 4, .. n_threads; of equals the first. The rule's first way, packed weights, serves
- *  unless another leads for certain: by 2 %, by three standard errors of the difference, and by
- *  half of what else both error bars hold; of the winner's thread counts the rule's serves by the
- *  same measure. `neighbours` NULL: in host memory, running on n_threads. `each` (may be NULL) sees
- *  every candidate that has a prediction. */
+/** Chooses the candidate with the least cautious_us among those neither excluded nor beyond, on 1,
+ * 2, 4, .. n_threads threads; the first of equals. The rule's first profile, packed weights, is
+ * kept unless another one leads by 2 %, by three standard errors of the difference, and by half of
+ * the rest of both error bars; the rule's thread count is kept over other counts of the winner by
+ * the same measure. `neighbours` NULL: operands in host memory, neighbours on n_threads. `each`
+ * (may be NULL) is called with every prediction. */
 void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *candidates,
                 int n_candidates, const struct tnd_problem *problem, int n_threads,
                 const struct tnd_neighbours *neighbours,
                 void (*each)(void *user, const struct tnd_prediction *prediction), void *user,
                 struct tnd_choice *out);
 
-/** The next thread count behind `threads` that is worth predicting, up to the limit: the double, or
- *  one between that the table was measured with. NULL: no table. */
+/** The next thread count after `threads` to predict, up to the limit: twice as many, or a measured
+ * count in between. `table` may be NULL. */
 int tnd_next_thread_count(const struct tandem_table *table, int threads, int limit);
 
 #endif

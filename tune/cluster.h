@@ -27,20 +27,20 @@ enum tnd_cluster_division {
     TND_CLUSTER_DIVISIONS
 };
 
-/* Bits of `refused`: by rows, rows of all experts; some experts, whole. */
+/* Bits of `refused` above those of divisions: by rows, no rows of all experts; no whole experts. */
 enum { TND_CLUSTER_NO_EXPERT_ROWS = 1 << 8, TND_CLUSTER_NO_WHOLE_EXPERTS = 1 << 9 };
 
-/* What a model needs of ranks. */
+/* Sizes of a model that its division among ranks depends on. */
 struct tnd_cluster_model {
     int64_t n_layers, dim, vocabulary, prompt_tokens;
-    int64_t n_texts;              /* that get a token in a step of generation */
-    int64_t units[TND_FIT_PARTS]; /* a rank has whole ones; 0: the part is not divided */
+    int64_t n_texts;              /* texts that get a token in a step of generation */
+    int64_t units[TND_FIT_PARTS]; /* indivisible units of a part; 0: the part is not divided */
     int64_t bytes[TND_FIT_PARTS]; /* keys and values too */
-    int64_t cache_bytes;          /* of them, keys and values */
+    int64_t cache_bytes;          /* part of `bytes`: keys and values */
     double kv_bytes;              /* keys and values of a token */
     int64_t n_micro;              /* micro-batches of a prompt, by layers */
-    const char *undivided;        /* why it has no rows for several ranks, static; NULL: it has */
-    bool is_whole;                /* and no layers, for the same reason */
+    const char *undivided;        /* why it cannot be divided by rows, static; NULL: it can */
+    bool is_whole;                /* nor by layers, for the same reason */
     int64_t n_experts, n_used;    /* of each layer, and by a token; 0: none */
 };
 
@@ -49,32 +49,33 @@ struct tnd_cluster_curve {
     double us[TND_CLUSTER_POINTS], error_us[TND_CLUSTER_POINTS];
 };
 
-/* What shares of a model take on a rank; where ranks share a machine, beside the others. */
+/* Times of shares of a model on a rank; where ranks share a machine, while the others compute too.
+ */
 struct tnd_cluster_prices {
     struct tnd_cluster_curve curves[TND_FIT_PHASES][TND_FIT_PARTS]; /* by rows */
-    /* Over the share of layers: these, a prompt in micro-batches, and the classifier beside them */
+    /* Over the share of layers: the layers with a prompt in micro-batches, and the classifier */
     struct tnd_cluster_curve layers[TND_FIT_PHASES], head[TND_FIT_PHASES];
-    /* The same for a token of each text, where the texts are in 1, 2, ... batches */
+    /* The same for one token of each text, with the texts in 1, 2, ... batches */
     struct tnd_cluster_curve batch[TND_CLUSTER_BATCHES], batch_head[TND_CLUSTER_BATCHES];
-    /* Bytes that devices hold of a share of rows, and of layers */
+    /* Bytes that devices hold, over the share of rows and of layers */
     double rows_placed[TND_CLUSTER_POINTS], layers_placed[TND_CLUSTER_POINTS];
 };
 
 struct tnd_cluster_rank {
     char name[TND_CLUSTER_NAME];
-    int64_t memory;   /* for weights, keys and values; 0: not known, and not asked for */
-    bool is_left_out; /* its times are not known */
-    double beside;    /* products take this many times as long while messages come and go */
-    /* By its CPU alone, and with its devices, where it has any: what they hold is there, the rest
-     * in host memory, as is best for each share. */
+    int64_t memory;   /* for weights, keys and values; 0: unknown, not checked */
+    bool is_left_out; /* its times are unknown */
+    double beside;    /* factor on the time of products while messages are in flight */
+    /* Index 0: its CPU alone; 1: with its devices, if any. For each share the devices hold what
+     * gains most, host memory the rest. */
     struct tnd_cluster_prices prices[2];
     bool has_device;
     int64_t device_memory; /* for weights, keys and values */
     char device[32];
 };
 
-/* Time of a message over its bytes, at 8, 64, ...; and while as many bytes go the other way (0: not
- * known, and counted as the same). */
+/* Time of a message of 8, 64, ... bytes; and while as many bytes go in the other direction (0:
+ * unknown, counted as `us`). */
 struct tnd_cluster_link {
     double us[TND_CLUSTER_SIZES], both_us[TND_CLUSTER_SIZES];
 };
@@ -84,49 +85,49 @@ struct tnd_cluster {
     int n; /* ranks, at most TND_CLUSTER_MOST */
     struct tnd_cluster_rank *ranks;
     struct tnd_cluster_link *links; /* {n, n}, at [from * n + to] */
-    bool is_medium;                 /* all messages share one medium: they follow each other */
+    bool is_medium;                 /* all messages share one medium: one at a time */
     bool has_sum;                   /* sums of all ranks were measured */
     struct tnd_cluster_link sum;
-    unsigned refused; /* bit d: division d is not wanted for several ranks; and those below */
+    unsigned refused; /* bit d: division d must not be used by several ranks; and the bits above */
 };
 
 struct tnd_cluster_plan {
-    int n; /* ranks that take part; 0: there is no plan */
+    int n; /* ranks that take part; 0: no plan */
     enum tnd_cluster_division division;
-    bool has_whole_experts;       /* by rows: a rank has some experts, not rows of each */
-    int ranks[TND_CLUSTER_MOST];  /* of the cluster; the first one leads */
-    int shares[TND_CLUSTER_MOST]; /* of tnd_cluster_shares, of ranks[i]; mixed: of rows */
-    int layers[TND_CLUSTER_MOST]; /* mixed: of ranks[i], for prompts */
+    bool has_whole_experts;       /* by rows: each rank has whole experts, not rows of each */
+    int ranks[TND_CLUSTER_MOST];  /* indices into the cluster's ranks; the first one leads */
+    int shares[TND_CLUSTER_MOST]; /* of ranks[i], out of tnd_cluster_shares; mixed: rows */
+    int layers[TND_CLUSTER_MOST]; /* mixed: layers of ranks[i], for prompts */
     double us[TND_FIT_PHASES], error_us[TND_FIT_PHASES];
-    double link_us[TND_FIT_PHASES];   /* of them, what messages take */
-    double sums_us[TND_FIT_PHASES];   /* what those of rows take, which all ranks make */
+    double link_us[TND_FIT_PHASES];   /* part of `us`: messages */
+    double sums_us[TND_FIT_PHASES];   /* messages by rows, in which all ranks take part */
     int in_flight;                    /* by layers: batches of texts at the same time; 0: one */
-    double move_us;                   /* mixed: of a prompt's, to bring keys and values to heads */
+    double move_us;                   /* mixed: part of a prompt's time, moves keys and values */
     int64_t bytes[TND_CLUSTER_MOST];  /* of ranks[i] */
-    int64_t placed[TND_CLUSTER_MOST]; /* of them, what devices hold */
-    uint64_t by_cpu;                  /* mixed, bit i: ranks[i], whose device does not hold both */
+    int64_t placed[TND_CLUSTER_MOST]; /* part of `bytes`: held by devices */
+    uint64_t by_cpu; /* mixed, bit i: ranks[i] uses its CPU, its device lacks room */
     bool fits;
-    /* Times of as many ranks by each other division, at best; 0: that is not possible, not wanted,
-     * or does not fit. */
+    /* Best times of as many ranks by each other division; 0: not possible, refused, or does not
+     * fit. */
     double other_us[TND_CLUSTER_DIVISIONS][TND_FIT_PHASES];
 };
 
 /* ---- prices (cluster_price.c) ---- */
 
-/* The numbers that say how a model is divided. */
+/* The hyperparameters that determine how a model can be divided. */
 struct tnd_cluster_shape {
     int64_t dim, kv_heads, q_dim, vocabulary, hidden, expert_hidden;
     int64_t experts, experts_used;
-    int64_t micro_tokens;  /* of a micro-batch, at least, and how many of these at most: as */
-    int64_t n_micro;       /* ranks cut a prompt; 0: never */
+    int64_t micro_tokens;  /* least tokens of a micro-batch, and most micro-batches of a */
+    int64_t n_micro;       /* prompt, as ranks divide prompts; 0: prompts are not divided */
     const char *undivided; /* as in struct tnd_cluster_model */
     bool is_whole;
 };
 
-/** Prices of a rank, by options' CPU alone and with options' devices, which ranks of one machine
- *  share; and what the model needs, the same by any table.
- *  Of `n_beside` ranks on one machine (1: it is alone) none is faster than all of them together by
- *  the same table with `threads_together`. Errors: those of tnd_fit_model_new. */
+/** Prices shares of a model on a rank, with the CPU of `options` alone and with its devices, which
+ * ranks of one machine share. `out_model` gets the model's sizes, which do not depend on the table.
+ * Of `n_beside` ranks on one machine (1: the rank has it alone) none is priced faster than all of
+ * them together, by the same table with `threads_together`. Errors: those of tnd_fit_model_new. */
 enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n_weights,
                                      const struct tnd_cluster_shape *shape,
                                      const struct tnd_fit_options *options, int n_beside,
@@ -136,11 +137,11 @@ enum tandem_status tnd_cluster_price(const struct tnd_fit_weight *weights, int n
 
 /* ---- whole experts (cluster_experts.c) ---- */
 
-/* What a rank has of a layer's experts, or of all layers'. */
+/* A rank's share of the experts of one layer, or of all layers. */
 struct tnd_cluster_duty {
-    int64_t n;        /* of the experts of a layer */
-    double all_us;    /* for all that tokens use, if it had them all */
-    double beside_us; /* for what it computes with them */
+    int64_t n;        /* experts of a layer */
+    double all_us;    /* time for all experts that tokens use, if the rank had them all */
+    double beside_us; /* time of everything else that the rank computes meanwhile */
 };
 /** Time of the slowest rank on average, where each token uses k of n experts. */
 double tnd_cluster_slowest_us(const struct tnd_cluster_duty *duties, int n_ranks, int64_t n,
@@ -148,17 +149,18 @@ double tnd_cluster_slowest_us(const struct tnd_cluster_duty *duties, int n_ranks
 
 /* ---- links ---- */
 
-/** A link of so much latency and bandwidth. */
+/** A link with this latency and bandwidth. */
 struct tnd_cluster_link tnd_cluster_link_of(double latency_us, double bytes_per_us);
-/** Fills links {n, n} with the messages of a transport that the table has, in one direction and
- *  in both at once, by the names of both ends {n} (record kind `link`); the slowest one of all
- *  stands for those that are missing. Returns whether there are any. */
+/** Fills links {n, n} with the table's times of messages over a transport (record kind `link`), in
+ * one direction and in both at once, by the names {n} of both ends. Missing links get the times of
+ * the slowest one. Returns whether the table has any. */
 bool tnd_cluster_links_of(const struct tandem_table *table, const char *transport,
                           const char *const *ends, int n, struct tnd_cluster_link *out_links);
-/** The all-reduce of n ranks that was measured. Returns whether it was. */
+/** Reads the measured times of an all-reduce of n ranks. Returns false if there are none. */
 bool tnd_cluster_sum_of(const struct tandem_table *table, const char *transport, const char *end,
                         int n, struct tnd_cluster_link *out);
-/** What products take beside messages by the table, as in struct tnd_cluster_rank; 1: not known. */
+/** The table's factor on products during messages (`beside` of struct tnd_cluster_rank); 1:
+ * unknown. */
 double tnd_cluster_beside_of(const struct tandem_table *table);
 /** Time of `bytes` on a link. */
 double tnd_cluster_link_us(const struct tnd_cluster_link *link, double bytes);
@@ -175,42 +177,43 @@ double tnd_cluster_gather_us(const struct tnd_cluster *cluster, const int *ranks
 
 /* ---- what a plan takes (cluster_time.c) ---- */
 
-/** Whether n ranks may compute the model so; one rank alone has all rows. */
+/** Whether n ranks may use this division; a single rank always counts as by rows. */
 bool tnd_cluster_may_divide(const struct tnd_cluster *cluster, enum tnd_cluster_division division,
                             int n);
 /** "rows" and so on; static. */
 const char *tnd_cluster_division_name(enum tnd_cluster_division division);
-/** What the shares of a plan add up to: steps of rows, or layers; of a mixed plan of rows. */
+/** The sum of a plan's shares: TND_CLUSTER_STEPS for rows and mixed plans, or the number of layers.
+ */
 int tnd_cluster_shares(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan);
-/** Mixed: tokens of a batch from which on it is predicted to be faster by layers. */
+/** Mixed: the least number of tokens in a batch that is predicted to be faster by layers. */
 int64_t tnd_cluster_prompt_batch(const struct tnd_cluster *cluster,
                                  const struct tnd_cluster_plan *plan);
-/** Times and bytes of a plan whose n, division, ranks and shares are given. */
+/** Fills in times and bytes of a plan; n, division, ranks and shares are given. */
 void tnd_cluster_time(const struct tnd_cluster *cluster, struct tnd_cluster_plan *io_plan);
-/** The same after other shares of the same ranks: what messages of rows take stays. */
+/** Like tnd_cluster_time, after a change of shares alone: reuses the times of messages by rows. */
 void tnd_cluster_time_again(const struct tnd_cluster *cluster, struct tnd_cluster_plan *io_plan);
 /** Time of a plan for this many prompts and generated tokens. */
 double tnd_cluster_plan_us(const struct tnd_cluster_plan *plan, const double count[TND_FIT_PHASES]);
-/** Mixed: the first rank generates, without a message that anybody waits for. */
+/** Mixed: whether the first rank generates alone, so that no rank waits for messages. */
 bool tnd_cluster_is_alone(const struct tnd_cluster_plan *plan);
-/** Whether the i-th rank of a plan that has layers has none of them, nor rows of a mixed plan. */
+/** Whether the i-th rank of a plan by layers has no layers, and in a mixed plan no rows either. */
 bool tnd_cluster_is_idle(const struct tnd_cluster_plan *plan, int i);
 
 /* ---- plans (cluster_plan.c) ---- */
 
-/** Shares of ranks {n} that take the least time for this many prompts and generated tokens, within
- *  their memory if that is possible. */
+/** Finds the shares of ranks {n} with the least time for this many prompts and generated tokens,
+ * within the ranks' memory if that is possible. */
 void tnd_cluster_share(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                        enum tnd_cluster_division division, const int *ranks, int n,
                        struct tnd_cluster_plan *out);
-/** The best `n` ranks with their division and shares. `leader`: a rank that must take part, and
- *  leads; -1: any. A plan of 0 ranks: there are no such n. */
+/** Finds the best `n` ranks with their division and shares. `leader`: a rank that must take part
+ * and lead; -1: any. `out->n` is 0 if no n ranks are possible. */
 void tnd_cluster_choose(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                         int leader, int n, struct tnd_cluster_plan *out);
-/** The best number of ranks: `plans` {cluster->n}, of 1, 2, ... ranks, is filled (above 8: of
- *  powers of 2, and of all), and the index of the one to use returned; -1: none is possible. Where
- *  tokens are generated, no plan that generates them more slowly than the best single rank that
- *  holds the model. */
+/** Finds the best number of ranks. Fills `plans` {cluster->n} with plans of 1, 2, ... ranks (above
+ * 8: of powers of 2 and of all) and returns the index of the one to use; -1: none is possible. If
+ * tokens are generated, excludes plans that generate them more slowly than the best single rank
+ * that holds the model. */
 int tnd_cluster_best(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                      int leader, struct tnd_cluster_plan *plans);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Experts whole on ranks: tokens choose which rank has how much to do, and all wait for the one
- * that has most. How much that is on average follows from counting the choices of k of n experts,
- * all as likely. (Routers are less fair than that.)
- */
+ * Time of whole experts on ranks: a token's experts decide how much each rank has to do, and all
+ * ranks wait for the one with the most. Its expected time follows from counting the choices of k of
+ * n experts, all equally likely. (Real routers are less even.) */
 #include <math.h>
 #include <string.h>
 
@@ -14,12 +13,13 @@ static double choose_ln(double n, double k)
     return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1);
 }
 
-/* Chance that no rank takes longer than `us` for one token: of all choices of k experts, those of
- * which each rank has no more than it can do in that time. */
+/* Probability that no rank takes longer than `us` for one token: the fraction of choices of k
+ * experts that give no rank more than it can compute in that time. */
 static double chance_of(const struct tnd_cluster_duty *duties, int n_ranks, int64_t n, int64_t k,
                         double us)
 {
-    double counts[TND_CLUSTER_USED + 1] = {1}; /* of this many experts, as a share of all choices */
+    /* choices of this many experts so far, as a fraction of all choices */
+    double counts[TND_CLUSTER_USED + 1] = {1};
     const double all = choose_ln((double)n, (double)k) / (double)k;
     for (int r = 0; r < n_ranks; r++) {
         const struct tnd_cluster_duty *duty = &duties[r];
@@ -39,7 +39,8 @@ static double chance_of(const struct tnd_cluster_duty *duties, int n_ranks, int6
     return counts[k];
 }
 
-/* As chance_of, for many tokens, whose choices add up: nearly normal, each rank for itself. */
+/* Like chance_of, for many tokens: the number of choices per rank is nearly normal; ranks are
+ * treated as independent. */
 static double chance_of_many(const struct tnd_cluster_duty *duties, int n_ranks, int64_t n,
                              int64_t k, double tokens, double us)
 {
@@ -65,7 +66,7 @@ double tnd_cluster_slowest_us(const struct tnd_cluster_duty *duties, int n_ranks
         least = fmax(least, duties[r].beside_us);
         most = fmax(most, duties[r].beside_us + (duties[r].n > 0 ? duties[r].all_us : 0));
     }
-    for (int i = 0; i < STEPS; i++) { /* the integral of the chance that it takes longer */
+    for (int i = 0; i < STEPS; i++) { /* integrates the probability of taking longer */
         const double at = least + (most - least) * (i + 0.5) / STEPS;
         us += 1 - (tokens > 1 ? chance_of_many(duties, n_ranks, n, k, tokens, at)
                               : chance_of(duties, n_ranks, n, k, at));

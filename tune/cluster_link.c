@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What messages between ranks take. A rank receives those of all others one behind the other, and
- * waits once for the link of the highest latency. */
+ * Times of messages between ranks. A rank receives the messages of all others one after the other,
+ * and waits once for the highest latency of their links. */
 #include <math.h>
 #include <string.h>
 
@@ -35,7 +35,8 @@ static bool is_kind(const struct tnd_link *link, const char *kind, const char *t
            link->curve.n_samples > 0;
 }
 
-/* Messages of a pair, NULL: of the slowest one for each size. Returns whether any was measured. */
+/* Reads the times of a pair's messages; `ends` NULL: for each size those of the slowest pair.
+ * Returns whether any were measured. */
 static bool read_pair(const struct tandem_table *table, const char *kind, const char *transport,
                       const char *const ends[2], double out_us[TND_CLUSTER_SIZES])
 {
@@ -115,7 +116,8 @@ double tnd_cluster_link_us(const struct tnd_cluster_link *link, double bytes)
     return line_us(link->us, bytes);
 }
 
-/* Every rank gets `bytes` of each other one: messages go in both directions at once. */
+/* Time until every rank has received `bytes` from each other one; messages go in both directions at
+ * once. */
 static double exchange_us(const struct tnd_cluster *cluster, const int *ranks, int n, double bytes)
 {
     double most_us = 0, latency_us = 0, all_us = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Shares begin in proportion to speed, as far as memory allows; then any two ranks trade any part
- * of theirs as long as that saves time. Mixed plans have shares of rows and of layers, which only
- * meet in memory: each is improved beside the other. Which ranks take part is tried out. */
+ * Searches for plans. Shares begin in proportion to the ranks' speeds, as far as memory allows;
+ * then pairs of ranks trade shares as long as that saves time. Mixed plans have shares of rows and
+ * of layers, which affect each other only by memory: they are improved alternately. Different
+ * subsets of ranks are tried. */
 #include <math.h>
 #include <string.h>
 
@@ -9,11 +10,11 @@
 #include "tune/policy.h"
 
 enum { STEPS = TND_CLUSTER_STEPS, ROUNDS = 32, TRIED = 8, TURNS = 6 /* of rows and layers */ };
-#define NO_LAYER 1e15 /* counts as this many bytes without memory: more than there are */
+#define NO_LAYER 1e15 /* excess bytes of a rank without layers; above any real one */
 
 /* ---- shares ---- */
 
-/* Bytes for which ranks have no memory; a rank that takes part has a layer. */
+/* Bytes by which ranks exceed their memory; a rank without layers counts as a large excess. */
 static double missing_bytes(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan)
 {
     double missing = 0;
@@ -27,7 +28,7 @@ static double missing_bytes(const struct tnd_cluster *cluster, const struct tnd_
     return missing;
 }
 
-/* What fits comes first. */
+/* Plans with fewer missing bytes are better; of equal ones the faster. */
 static bool is_better(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                       const struct tnd_cluster_plan *a, const struct tnd_cluster_plan *b)
 {
@@ -36,7 +37,7 @@ static bool is_better(const struct tnd_cluster *cluster, const double count[TND_
                                   : tnd_cluster_plan_us(a, count) < tnd_cluster_plan_us(b, count);
 }
 
-/* What a rank would take for all of the model. */
+/* Time of the whole model on one rank. */
 static double alone_us(const struct tnd_cluster_rank *rank, const double count[TND_FIT_PHASES])
 {
     double us = 0;
@@ -49,11 +50,12 @@ static double alone_us(const struct tnd_cluster_rank *rank, const double count[T
     return us;
 }
 
-/* What is shared: rows or layers of a mixed plan, or what the division is of. */
+/* Which shares are searched: the rows or the layers of a mixed plan, or those of its only division.
+ */
 struct shared {
     const struct tnd_cluster *cluster;
     const double *count; /* {TND_FIT_PHASES} */
-    bool of_layers;      /* of a mixed plan */
+    bool of_layers;      /* the layers of a mixed plan */
 };
 
 static int *shares_of(const struct shared *s, struct tnd_cluster_plan *plan)
@@ -66,7 +68,7 @@ static int sum_of(const struct shared *s, const struct tnd_cluster_plan *plan)
     return s->of_layers ? (int)s->cluster->model.n_layers : tnd_cluster_shares(s->cluster, plan);
 }
 
-/* In proportion to speed. */
+/* Initial shares in proportion to speed. */
 static void first_shares(const struct shared *s, struct tnd_cluster_plan *plan)
 {
     const struct tnd_cluster *cluster = s->cluster;
@@ -85,7 +87,7 @@ static void first_shares(const struct shared *s, struct tnd_cluster_plan *plan)
     }
 }
 
-/* The best trade of all; false: none saves time. */
+/* Makes the best trade between any two ranks. Returns false if none saves time. */
 static bool trade(const struct shared *s, struct tnd_cluster_plan *plan)
 {
     struct tnd_cluster_plan best = *plan;
@@ -121,7 +123,7 @@ static void start(const struct tnd_cluster *cluster, const double count[TND_FIT_
     tnd_cluster_time(cluster, out);
 }
 
-/* The best of all shares that are multiples of `step`, from rank i on. */
+/* Tries all shares of ranks i and later that are multiples of `step`. */
 static void try_grid(const struct shared *s, struct tnd_cluster_plan *plan, int i, int left,
                      int step, struct tnd_cluster_plan *io_best)
 {
@@ -137,7 +139,8 @@ static void try_grid(const struct shared *s, struct tnd_cluster_plan *plan, int 
     }
 }
 
-/* The same shares with experts whole, if that is wanted or saves time. */
+/* Tries the same shares with whole experts; keeps them if rows of experts are refused or if they
+ * save time. */
 static void try_whole_experts(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                               struct tnd_cluster_plan *plan)
 {
@@ -153,8 +156,8 @@ static void try_whole_experts(const struct tnd_cluster *cluster, const double co
     *plan = is_asked || is_better(cluster, count, &one, plan) ? one : *plan;
 }
 
-/* (Whole heads make shares jump, and trades end where no pair gains: of few ranks a grid is tried
- * first, all of four ranks, some thousand shares of more.) */
+/* (Since heads are indivisible, time jumps with shares, and trades can end in a local minimum. So a
+ * grid is tried first for few ranks: all shares of up to four ranks, some thousand of more.) */
 static void improve(const struct shared *s, struct tnd_cluster_plan *io_plan)
 {
     static const int steps[TND_CLUSTER_TRY_ALL + 1] = {1, 1, 1, 1, 1, 4, 8};
@@ -169,7 +172,8 @@ static void improve(const struct shared *s, struct tnd_cluster_plan *io_plan)
     }
 }
 
-/* Rows and layers in turns, `of_layers` first, until that saves no more. */
+/* Improves rows and layers alternately, beginning with layers if `of_layers`, until nothing is
+ * saved. */
 static void improve_both(const struct tnd_cluster *cluster, const double *count, bool of_layers,
                          struct tnd_cluster_plan *io_plan)
 {
@@ -182,7 +186,8 @@ static void improve_both(const struct tnd_cluster *cluster, const double *count,
     }
 }
 
-/* Where both do not fit beside each other, turns end early: pairs are tried, coarsely. */
+/* If rows and layers together exceed memory, improving them alternately ends early: tries coarse
+ * combinations of both. */
 static void try_both(const struct tnd_cluster *cluster, const double *count,
                      struct tnd_cluster_plan *plan, int i, int left,
                      struct tnd_cluster_plan *io_best)
@@ -232,8 +237,8 @@ static bool may_take_part(const struct tnd_cluster *cluster, int rank)
     return !cluster->ranks[rank].is_left_out;
 }
 
-/* Shares of ranks {n}. The first rank of a mixed plan may generate alone: where anybody may lead,
- * each one is tried there. */
+/* Finds the shares of ranks {n}. The first rank of a mixed plan may generate alone: if any rank may
+ * lead, each one is tried as the first. */
 static void share_among(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                         enum tnd_cluster_division division, int leader, int *ranks, int n,
                         struct tnd_cluster_plan *out)
@@ -249,7 +254,7 @@ static void share_among(const struct tnd_cluster *cluster, const double count[TN
     }
 }
 
-/* Every choice of n ranks; the leader comes first. */
+/* Tries every subset of n ranks, the leader first. */
 static void try_all(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                     enum tnd_cluster_division division, int leader, int n,
                     struct tnd_cluster_plan *out)
@@ -275,7 +280,7 @@ static void try_all(const struct tnd_cluster *cluster, const double count[TND_FI
     }
 }
 
-/* One rank after another, by shares in proportion. */
+/* Adds one rank after another, the best one with shares in proportion to speed. */
 static void grow(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                  enum tnd_cluster_division division, int leader, int n,
                  struct tnd_cluster_plan *out)
@@ -302,7 +307,7 @@ static void grow(const struct tnd_cluster *cluster, const double count[TND_FIT_P
     tnd_cluster_share(cluster, count, division, ranks, n, out);
 }
 
-/* A plan of n ranks that fits and generates tokens within the limit comes first. */
+/* Chooses the best plan of n ranks; prefers plans that fit and generate tokens within the limit. */
 static void choose_within(const struct tnd_cluster *cluster, const double count[TND_FIT_PHASES],
                           int leader, int n, double limit_us, struct tnd_cluster_plan *out)
 {
@@ -352,7 +357,8 @@ int tnd_cluster_best(const struct tnd_cluster *cluster, const double count[TND_F
     for (int i = 0; i < cluster->n; i++) {
         const bool is_tried = i < TRIED || i + 1 == cluster->n || (i & (i + 1)) == 0;
         choose_within(cluster, count, leader, is_tried ? i + 1 : 0, limit_us, &plans[i]);
-        if (i == 0 && plans[0].us[TND_FIT_GENERATION] > limit_us) { /* fastest for the mix alone */
+        if (i == 0 && plans[0].us[TND_FIT_GENERATION] >
+                          limit_us) { /* the fastest for the mix, but slow to generate */
             plans[0] = single;
         }
         if (plans[i].n == 0 || !plans[i].fits || plans[i].us[TND_FIT_GENERATION] > limit_us) {

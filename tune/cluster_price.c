@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a share of a model takes on a rank: the weights with as many rows or columns as the share
- * leaves, priced as `fit` prices them. */
+ * Prices shares of a model on a rank: builds the weights of the share, with fewer rows or columns,
+ * and prices them as `fit` does. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum { ROWS = 32, TOKENS = 64, POINTS = TND_CLUSTER_POINTS }; /* as llama/shard.
 
 enum cut { WHOLE, CUT_ROWS, CUT_COLUMNS };
 
-/* As llama/shard.c divides weights. */
+/* How llama/shard.c divides a weight. */
 static enum cut cut_of(const struct tnd_fit_weight *weight, enum tnd_fit_part part)
 {
     static const char *const rows[] = {
@@ -50,8 +50,8 @@ static int64_t share_of(int64_t n, double share)
     return part > 0 ? part : 1;
 }
 
-/* The weights of a share; `parts` {n_weights} are those that they have in the whole model. Of no
- * share only what is not divided stays. Returns their number. */
+/* Lists the weights of a share; `parts` {n_weights} are their parts in the whole model. A share of
+ * 0 contains only weights that are not divided. Returns their number. */
 static int cut_weights(const struct tnd_fit_weight *weights, int n_weights, const uint8_t *parts,
                        double share, struct tnd_fit_weight *out)
 {
@@ -83,7 +83,7 @@ static int64_t least_multiple(int64_t a, int64_t b)
     return a / x * b;
 }
 
-/* Columns of a weight that stay together in all layers, beside `at_least`. */
+/* Least number of columns of a weight that is not split in any layer; a multiple of `at_least`. */
 static int64_t block_of(const struct tnd_fit_weight *weights, int n, const char *name,
                         int64_t at_least)
 {
@@ -115,19 +115,20 @@ static void find_units(const struct tnd_fit_weight *weights, int n,
 
 /* ---- times ---- */
 
-/* What one price list needs. */
+/* Working memory of pricing. */
 struct cutting {
     const struct tnd_fit_weight *weights;
     int n;
     uint8_t *parts;             /* {n} */
     struct tnd_fit_weight *cut; /* {n} */
-    /* {TND_FIT_MAX_ITEMS}: groups that are priced, in rising order, and where they are best */
+    /* {TND_FIT_MAX_ITEMS}: groups to be priced, rising, and the side of each */
     int32_t *groups;
     struct tnd_fit_item *items;
     uint8_t *sides;
 };
 
-/* In the place where it stands in the whole model: an embedding that is the output matrix too. */
+/* Finds each weight's part in the whole model. An embedding that is also the output matrix counts
+ * as the output. */
 static void find_parts(const struct cutting *c)
 {
     int32_t layer;
@@ -142,8 +143,8 @@ static void find_parts(const struct cutting *c)
     }
 }
 
-/* Finds where groups {n} are best, for a prompt in so many passes and its answer, as a session
- * places them (tandem_session_place). */
+/* Places groups {n} for a prompt in `n_passes` passes and its answer, as a session does
+ * (tandem_session_place). */
 static enum tandem_status place(const struct cutting *c, const struct tnd_fit_model *model, int n,
                                 int64_t n_passes, struct tandem_error *error)
 {
@@ -161,8 +162,8 @@ static enum tandem_status place(const struct cutting *c, const struct tnd_fit_mo
     return tnd_fit_choose(&problem, c->sides, error);
 }
 
-/* What the i-th group takes where it is placed, and the moves before and behind it. Behind layers
- * alone, the state goes to host memory before the classifier. */
+/* Time of the i-th group on its side, with the moves before and after it. If there are only layers,
+ * the state goes to host memory before the classifier. */
 static double group_us(const struct cutting *c, const struct tnd_fit_model *model, int i, int n,
                        bool is_layers, enum tnd_fit_phase phase, double *out_error_us)
 {
@@ -195,7 +196,7 @@ static double placed_bytes(const struct cutting *c, const struct tnd_fit_model *
 
 /* ---- by rows ---- */
 
-/* Groups by their part; of two price lists of one share the slower one stays. */
+/* Adds the times of groups by part; if a share is priced twice, the slower time is kept. */
 static enum tandem_status add_groups(const struct cutting *c, const struct tnd_fit_model *model,
                                      int point, struct tnd_cluster_prices *io_prices,
                                      struct tandem_error *error)
@@ -228,7 +229,7 @@ static enum tandem_status add_groups(const struct cutting *c, const struct tnd_f
     return TANDEM_OK;
 }
 
-/* What the model needs; all of it, priced by rows. */
+/* Fills in the sizes of the whole model. */
 static void describe(const struct tnd_fit_model *model, const struct tnd_fit_options *options,
                      struct tnd_cluster_model *io_model)
 {
@@ -246,7 +247,7 @@ static void describe(const struct tnd_fit_model *model, const struct tnd_fit_opt
         options->context > 0 ? (double)io_model->cache_bytes / (double)options->context : 0;
 }
 
-/* (A rank that has all rows adds up nothing with others.) */
+/* (Without sums, a rank with all rows leaves results on its device.) */
 static enum tandem_status price_share(const struct cutting *c, double share,
                                       const struct tnd_fit_options *options, int point,
                                       struct tnd_cluster_prices *io_prices,
@@ -266,7 +267,8 @@ static enum tandem_status price_share(const struct cutting *c, double share,
     return status;
 }
 
-/* A share whose products are too small for the table: in proportion to the next larger one. */
+/* Prices a share whose products are too small for the table in proportion to the next larger share.
+ */
 static void guess_share(int point, struct tnd_cluster_prices *io_prices)
 {
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
@@ -281,14 +283,14 @@ static void guess_share(int point, struct tnd_cluster_prices *io_prices)
     io_prices->rows_placed[point] = io_prices->rows_placed[point + 1] * point / (point + 1);
 }
 
-/* What one rank, and all ranks of a machine together, can use. */
+/* Threads and devices of one rank, and of all ranks of a machine together. */
 struct using
 {
     struct tnd_fit_options alone, together;
     int n_beside;
 };
 
-/* The whole model must have times; what it needs is what stays in `io_model`. */
+/* Prices all shares of rows. The whole model must have times; its sizes go to `io_model`. */
 static enum tandem_status price_rows(const struct cutting *c, const struct using *u,
                                      struct tnd_cluster_prices *io_prices,
                                      struct tnd_cluster_model *io_model, struct tandem_error *error)
@@ -319,7 +321,8 @@ static bool is_of_layers(int part)
     return part != TND_FIT_EMBEDDING && part != TND_FIT_OUTPUT;
 }
 
-/* The first `n_layers` layers, and the classifier behind them. Returns the number of groups. */
+/* Lists the first `n_layers` layers, and the classifier after them. Returns the number of groups.
+ */
 static int list_layers(const struct cutting *c, const struct tnd_fit_model *model, int64_t n_layers)
 {
     int n = 0;
@@ -333,8 +336,8 @@ static int list_layers(const struct cutting *c, const struct tnd_fit_model *mode
     return n;
 }
 
-/* Adds to a point what its layers take in `n_passes`; these are `scale` of those that are listed,
- * and so are the bytes. */
+/* Adds the time of a point's layers in `n_passes` passes; they are `scale` times the listed ones.
+ */
 static void add_layers(const struct cutting *c, const struct tnd_fit_model *model, int n,
                        enum tnd_fit_phase phase, double n_passes, double scale, int point,
                        struct tnd_cluster_curve *out_layers, struct tnd_cluster_curve *out_head)
@@ -349,8 +352,8 @@ static void add_layers(const struct cutting *c, const struct tnd_fit_model *mode
     }
 }
 
-/* Prices shares of layers, of which a device holds what it can; a CPU takes as long for each of
- * them as on average. `batch`: generated tokens alone, of this many batches, less 1; -1: no. */
+/* Prices shares of layers. A device holds as many of them as fit; on a CPU each layer takes the
+ * mean time. `batch`: only generated tokens, in this many batches less 1; -1: both phases. */
 static enum tandem_status price_shares(const struct cutting *c,
                                        const struct tnd_fit_options *options, int64_t n_passes,
                                        int batch, struct tnd_cluster_prices *io_prices,
@@ -393,11 +396,13 @@ static double layers_of(const struct tnd_cluster_prices *prices, enum tnd_fit_ph
     return us;
 }
 
-/* Ranks of a machine compute at the same time: none is faster than a share of all together. */
+/* Slows down a curve of ranks that share a machine: none is faster than its share of all ranks
+ * together. */
 static void slow_down(const struct using *u, const struct tnd_cluster_prices *prices,
                       enum tnd_fit_phase phase, double all_us, struct tnd_cluster_curve *io_curve)
 {
-    const int beside = (POINTS - 1) / (u->n_beside > 1 ? u->n_beside : 1); /* of such a share */
+    /* point of one rank's share */
+    const int beside = (POINTS - 1) / (u->n_beside > 1 ? u->n_beside : 1);
     const double together_us = u->n_beside * layers_of(prices, phase, beside);
     const double slower = u->n_beside > 1 && all_us > 0 ? fmax(1, together_us / all_us) : 1;
     for (int p = 0; p < POINTS; p++) {
@@ -405,8 +410,8 @@ static void slow_down(const struct using *u, const struct tnd_cluster_prices *pr
     }
 }
 
-/* A prompt goes in micro-batches, whose products have fewer rows; priced as a whole where the table
- * does not know those. */
+/* Prices shares of layers with a prompt in micro-batches, whose products have fewer rows; with the
+ * prompt as a whole if the table has no times for those. */
 static enum tandem_status price_layers(const struct cutting *c,
                                        const struct tnd_cluster_shape *shape, const struct using *u,
                                        struct tnd_cluster_prices *io_prices,
@@ -427,8 +432,8 @@ static enum tandem_status price_layers(const struct cutting *c,
     return status;
 }
 
-/* Prices texts in several batches, whose products have fewer rows. What the table does not know
- * takes as long as a batch of all texts. */
+/* Prices texts in several batches, whose products have fewer rows. A batch without times in the
+ * table is priced like a batch of all texts. */
 static enum tandem_status price_batches(const struct cutting *c, const struct using *u,
                                         struct tnd_cluster_prices *io_prices,
                                         const struct tnd_cluster_model *model,
@@ -453,7 +458,7 @@ static enum tandem_status price_batches(const struct cutting *c, const struct us
     return TANDEM_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- all prices ---- */
 
 static enum tandem_status price_all(const struct cutting *c, const struct tnd_cluster_shape *shape,
                                     const struct using *u, struct tnd_cluster_prices *out,
@@ -465,7 +470,7 @@ static enum tandem_status price_all(const struct cutting *c, const struct tnd_cl
     return price_batches(c, u, out, io_model, error);
 }
 
-/* (Ranks of one machine have equal parts of its devices.) */
+/* (Ranks of one machine share its devices equally.) */
 static struct using use(const struct tnd_fit_options *options, int n_devices, int n_beside,
                         int threads_together)
 {
@@ -479,7 +484,7 @@ static struct using use(const struct tnd_fit_options *options, int n_devices, in
     return u;
 }
 
-/* What devices have for weights, keys and values. */
+/* Capacity of the devices for weights, keys and values. */
 static int64_t device_memory(const struct cutting *c, const struct tnd_fit_options *options)
 {
     struct tnd_fit_model model;

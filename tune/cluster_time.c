@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * What a plan takes: times and bytes of ranks whose division and shares are given. By rows, ranks
- * wait for the slowest one after every stretch between two sums. By layers, a token takes the time
- * of all ranks, and a prompt's micro-batches follow each other. Mixed, a prompt takes the time of
- * layers, and a generated token that of rows. */
+ * Times and bytes of plans whose division and shares are given. By rows, all ranks wait for the
+ * slowest one after every stretch between two sums. By layers, a token takes the sum of all ranks'
+ * times, and a prompt's micro-batches are pipelined. Mixed, a prompt takes the time by layers, and
+ * a generated token the time by rows. */
 #include <math.h>
 #include <string.h>
 
 #include "tune/cluster.h"
 #include "tune/policy.h"
 
-enum { STEPS = TND_CLUSTER_STEPS, EXACT = 8 /* ranks; of more, moves are priced once a search */ };
+enum {
+    STEPS = TND_CLUSTER_STEPS,
+    EXACT = 8 /* ranks; with more, moves of keys and values are priced once per search */
+};
 
 /* ---- rows ---- */
 
@@ -29,13 +32,13 @@ static const struct tnd_cluster_prices *prices_of(const struct tnd_cluster *clus
     return &rank->prices[rank->has_device && (plan->by_cpu >> i & 1) == 0];
 }
 
-/* Where a rank begins among units, as llama/shard.c divides them. */
+/* First unit of a rank after `before` shares, rounded as in llama/shard.c. */
 static double begin_of(int64_t units, int before)
 {
     return floor((double)units * before / STEPS + 0.5);
 }
 
-/* What the i-th rank of a plan has of each part, 0 to 1. */
+/* The i-th rank's share of each part, 0 to 1. */
 static void find_parts(const struct tnd_cluster_model *model, const struct tnd_cluster_plan *plan,
                        int i, double out[TND_FIT_PARTS])
 {
@@ -52,7 +55,8 @@ static void find_parts(const struct tnd_cluster_model *model, const struct tnd_c
     }
 }
 
-/* Parts between two sums are computed together: ranks wait for the slowest one behind them. */
+/* The stretch between two sums that a part belongs to; ranks wait for the slowest one after each
+ * stretch. */
 static const int stretch_of[TND_FIT_PARTS] = {
     [TND_FIT_EMBEDDING] = 0, [TND_FIT_ATTENTION] = 1, [TND_FIT_FFN] = 2,
     [TND_FIT_EXPERTS] = 2,   [TND_FIT_OUTPUT] = 3,    [TND_FIT_OTHER] = 0};
@@ -64,13 +68,13 @@ static double tokens_of(const struct tnd_cluster *cluster, enum tnd_fit_phase ph
                                    : fmax((double)cluster->model.n_texts, 1);
 }
 
-/* Tokens whose logits are wanted: a prompt's last one, and all that are generated. */
+/* Tokens whose logits are needed: a prompt's last one, and every generated one. */
 static double outputs_of(const struct tnd_cluster *cluster, enum tnd_fit_phase phase)
 {
     return phase == TND_FIT_PROMPT ? 1 : tokens_of(cluster, phase);
 }
 
-/* What a rank tells of its likeliest tokens, for top-k 40 (llama/best.c). */
+/* Bytes that a rank sends about its likeliest tokens, for top-k 40 (llama/best.c). */
 static double first_bytes(const struct tnd_cluster_model *model)
 {
     enum { HEAD = 24, FIRST = 8, K = 40 };
@@ -82,13 +86,13 @@ static double messages_us(const struct tnd_cluster *cluster, const struct tnd_cl
 {
     const struct tnd_cluster_model *model = &cluster->model;
     const double sums = 2 * (double)model->n_layers;
-    return plan->n < 2
-               ? 0
-               : sums * tnd_cluster_sum_us(cluster, plan->ranks, plan->n,
-                                           4 * (double)model->dim * tokens) +
-                     tnd_cluster_gather_us(cluster, plan->ranks, plan->n,
-                                           plan->n * outputs * first_bytes(model)) +
-                     tnd_cluster_gather_us(cluster, plan->ranks, plan->n, 4 * tokens); /* told */
+    return plan->n < 2 ? 0
+                       : sums * tnd_cluster_sum_us(cluster, plan->ranks, plan->n,
+                                                   4 * (double)model->dim * tokens) +
+                             tnd_cluster_gather_us(cluster, plan->ranks, plan->n,
+                                                   plan->n * outputs * first_bytes(model)) +
+                             /* broadcast of tokens */
+                             tnd_cluster_gather_us(cluster, plan->ranks, plan->n, 4 * tokens);
 }
 
 bool tnd_cluster_is_alone(const struct tnd_cluster_plan *plan)
@@ -96,7 +100,8 @@ bool tnd_cluster_is_alone(const struct tnd_cluster_plan *plan)
     return plan->division == TND_CLUSTER_MIXED && plan->shares[0] == STEPS;
 }
 
-/* Replaces the time of a stretch with experts by that of the slowest rank that has some, whole. */
+/* Replaces the time of the stretch with experts by that of the slowest rank, if ranks have whole
+ * experts. */
 static void time_whole_experts(const struct tnd_cluster *cluster,
                                const struct tnd_cluster_plan *plan,
                                double io_us[TND_FIT_PHASES][STRETCHES])
@@ -122,7 +127,8 @@ static void time_whole_experts(const struct tnd_cluster *cluster,
     }
 }
 
-/* Bytes of the i-th rank of a plan, and its times, where they are the longest so far. */
+/* Fills in the i-th rank's bytes, and raises each stretch's time to the rank's if that is longer.
+ */
 static void time_rank(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan, int i,
                       double io_us[TND_FIT_PHASES][STRETCHES],
                       double io_error_us[TND_FIT_PHASES][STRETCHES])
@@ -152,7 +158,7 @@ static void time_rank(const struct tnd_cluster *cluster, struct tnd_cluster_plan
     }
 }
 
-/* `plan->sums_us` is there. */
+/* `plan->sums_us` is already set. */
 static void time_shares(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
 {
     double us[TND_FIT_PHASES][STRETCHES] = {{0}};
@@ -162,7 +168,8 @@ static void time_shares(const struct tnd_cluster *cluster, struct tnd_cluster_pl
         const int64_t memory = cluster->ranks[plan->ranks[i]].memory;
         time_rank(cluster, plan, i, us, error_us);
         const int64_t elsewhere =
-            plan->n < 2 ? plan->placed[i] : 0; /* parts are copied in memory */
+            /* ranks with a part of the rows copy it to host memory */
+            plan->n < 2 ? plan->placed[i] : 0;
         plan->fits = plan->fits && (memory == 0 || plan->bytes[i] - elsewhere <= memory);
     }
     if (plan->has_whole_experts) {
@@ -197,14 +204,14 @@ static double layer_bytes(const struct tnd_cluster_model *model)
     return bytes;
 }
 
-/* What the i-th rank of a plan has of all layers. */
+/* The i-th rank's share of all layers, 0 to 1. */
 static double layers_at(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
                         int i)
 {
     return (double)plan->shares[i] / (double)cluster->model.n_layers;
 }
 
-/* The embedding of the first rank with layers, the classifier of another one. */
+/* Adds the embedding on the first rank with layers, and the classifier on rank `head`. */
 static void add_ends(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan, int first,
                      int head)
 {
@@ -219,7 +226,7 @@ static void add_ends(const struct tnd_cluster *cluster, struct tnd_cluster_plan 
     }
 }
 
-/* The next rank behind i that has layers; n: none. */
+/* The next rank after i with layers; n: none. */
 static int next_stage(const struct tnd_cluster_plan *plan, int i)
 {
     do {
@@ -237,9 +244,9 @@ static double hop_us(const struct tnd_cluster *cluster, const struct tnd_cluster
                      &cluster->links[plan->ranks[from] * cluster->n + plan->ranks[to]], bytes);
 }
 
-/* Behind the last rank a state goes to rank 0, which has the classifier, or logits do
- * (llama/shard_layers.c). It tells all the tokens and goes on: that is waited for where it has no
- * layers itself. */
+/* Time of messages at both ends of the pipeline. After the last rank with layers, a state goes to
+ * rank 0 if that has the classifier, or else logits do (llama/shard_layers.c). Rank 0 sends the
+ * tokens to all ranks and continues; that is waited for if it has no layers itself. */
 static double ends_us(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
                       int first, int last, double tokens, double outputs)
 {
@@ -249,13 +256,13 @@ static double ends_us(const struct tnd_cluster *cluster, const struct tnd_cluste
            hop_us(cluster, plan, last, 0, 4 * outputs * (double)back);
 }
 
-/* What a rank computes while messages of `messages_us` come or go. */
+/* Time of a rank's work beside messages that take `messages_us`. */
 static double beside_us(const struct tnd_cluster_rank *rank, double own_us, double messages_us)
 {
     return own_us + fmax(rank->beside - 1, 0) * fmin(own_us, messages_us);
 }
 
-/* Between a step of generation and a prompt: a line. */
+/* Time for a number of tokens, interpolated linearly between a step of generation and a prompt. */
 static double at_tokens(const struct tnd_cluster *cluster, const double us[TND_FIT_PHASES],
                         double tokens)
 {
@@ -267,7 +274,7 @@ static double at_tokens(const struct tnd_cluster *cluster, const double us[TND_F
     return us[TND_FIT_GENERATION] + part * (us[TND_FIT_PROMPT] - us[TND_FIT_GENERATION]);
 }
 
-/* Micro-batches of this many tokens. */
+/* Number of micro-batches for this many tokens. */
 static double micro_batches(const struct tnd_cluster *cluster, double tokens)
 {
     const struct tnd_cluster_model *model = &cluster->model;
@@ -275,8 +282,9 @@ static double micro_batches(const struct tnd_cluster *cluster, double tokens)
     return fmax(n, 1);
 }
 
-/* A token goes through all ranks. Of a prompt's micro-batches the first one does, and each other
- * one leaves one turn of the slowest rank later, which computes, takes a state and sends one. */
+/* Prices a phase by layers. A generated token goes through all ranks one after the other. Of a
+ * prompt's micro-batches the first one does too; each further one leaves one turn of the slowest
+ * rank later, in which the rank receives a state, computes, and sends one. */
 static void time_phase(const struct tnd_cluster *cluster, enum tnd_fit_phase phase,
                        struct tnd_cluster_plan *plan, double tokens, int *out_first, int *out_last)
 {
@@ -310,15 +318,16 @@ static void time_phase(const struct tnd_cluster *cluster, enum tnd_fit_phase pha
     plan->error_us[phase] = error_us + TND_CLUSTER_LINK_ERROR * plan->link_us[phase];
 }
 
-/* What a message keeps a link busy for: no other one waits for its latency. */
+/* Time for which a message occupies a link: other messages do not wait for its latency. */
 static double busy_us(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
                       int from, int to, double bytes)
 {
     return hop_us(cluster, plan, from, to, bytes) - hop_us(cluster, plan, from, to, 1);
 }
 
-/* Texts in n batches: each goes through all ranks, and the classifier, before its next tokens can.
- * A step of all texts takes as long as a batch does, or as the slowest rank or link has work. */
+/* Prices texts in n batches: each batch goes through all ranks and the classifier before its next
+ * tokens can start. A step of all texts takes the time of one batch, or the total work of the
+ * busiest rank or link if that is longer. */
 static double time_batches(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
                            int n, int first, int last, int head)
 {
@@ -346,7 +355,7 @@ static double time_batches(const struct tnd_cluster *cluster, const struct tnd_c
     return fmax(round_us, n * (cluster->is_medium ? fmax(most_us, medium_us) : most_us));
 }
 
-/* Chooses the number of batches that takes the least time; it does not change what is uncertain. */
+/* Chooses the number of batches with the least time; the error bar stays. */
 static void choose_batches(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan,
                            int first, int last, int head)
 {
@@ -386,7 +395,7 @@ static void time_layers(const struct tnd_cluster *cluster, struct tnd_cluster_pl
 
 /* ---- mixed ---- */
 
-/* The plan of prompts, by layers. */
+/* The part of a mixed plan for prompts, by layers. */
 static struct tnd_cluster_plan prompts_of(const struct tnd_cluster_plan *plan)
 {
     struct tnd_cluster_plan half = *plan;
@@ -395,8 +404,8 @@ static struct tnd_cluster_plan prompts_of(const struct tnd_cluster_plan *plan)
     return half;
 }
 
-/* Keys and values of a prompt go from the ranks of the layers to those of the heads. Each rank
- * sends one message after another, and so it receives them. */
+/* Time of moving a prompt's keys and values from the ranks of the layers to those of the heads.
+ * Each rank sends its messages one after the other, and receives them so. */
 static double find_move_us(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan)
 {
     const struct tnd_cluster_model *model = &cluster->model;
@@ -421,8 +430,9 @@ static double find_move_us(const struct tnd_cluster *cluster, const struct tnd_c
     return cluster->is_medium ? all_us : most_us;
 }
 
-/* Weights of its layers and of its rows: these are part of those, but both are packed. Keys and
- * values that are of both are there once, and so is what is not divided. */
+/* Bytes of the i-th rank: the weights of its layers and those of its rows, since both are packed
+ * even if they are the same. Keys and values that belong to both are kept once, and so is what is
+ * not divided. */
 static double mixed_bytes(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
                           int i, bool has_classifier)
 {
@@ -437,8 +447,8 @@ static double mixed_bytes(const struct tnd_cluster *cluster, const struct tnd_cl
     return bytes - share * parts[TND_FIT_ATTENTION] * (double)model->cache_bytes;
 }
 
-/* Bytes of all ranks, and which of them have a device that does not hold rows and layers: these use
- * their CPU alone, as sessions do (llama/place_session.c). */
+/* Fills in the bytes of all ranks, and `by_cpu`: ranks whose device cannot hold both rows and
+ * layers use their CPU alone, as sessions do (llama/place_session.c). */
 static void find_mixed_bytes(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
 {
     int head = plan->n - 1;
@@ -454,7 +464,7 @@ static void find_mixed_bytes(const struct tnd_cluster *cluster, struct tnd_clust
     }
 }
 
-/* `plan->sums_us` is there, and move_us of many ranks. */
+/* `plan->sums_us` is already set, and `plan->move_us` for more than EXACT ranks. */
 static void time_mixed(const struct tnd_cluster *cluster, struct tnd_cluster_plan *plan)
 {
     find_mixed_bytes(cluster, plan);
@@ -481,7 +491,7 @@ static void time_mixed(const struct tnd_cluster *cluster, struct tnd_cluster_pla
     }
 }
 
-/* Whether a batch of so many tokens is faster by layers, as prompts go, than by rows. */
+/* Whether a batch of this many tokens is faster by layers than by rows. */
 static bool is_prompt(const struct tnd_cluster *cluster, const struct tnd_cluster_plan *plan,
                       double tokens)
 {

@@ -12,8 +12,8 @@
 
 enum { MOST_NEAR = 4 };
 
-/* Measured convolutions near one, the nearest first: how far away (doublings), and the logarithm of
- * the time of a multiply-add. */
+/* Measured convolutions near a given one, the nearest first: distance in doublings, and logarithm
+ * of the time per multiply-add. */
 struct near {
     int n;
     double far[MOST_NEAR];
@@ -33,7 +33,7 @@ static void take_measured(const struct tnd_conv_time *record, struct tnd_conv_es
                                       0};
 }
 
-/* Places of all images. */
+/* Output positions of all images. */
 static double places(const struct tnd_conv_shape *shape)
 {
     double n = (double)shape->images;
@@ -51,7 +51,7 @@ static double distance(const struct tnd_conv_shape *a, const struct tnd_conv_sha
     return sqrt(channels * channels + filters * filters + sizes * sizes);
 }
 
-/* Whether all is the same but the sizes and the padding. */
+/* Whether both differ only in sizes and padding. */
 static bool is_kin(const struct tnd_conv_time *a, const struct tnd_conv_time *b)
 {
     return a->groups == b->groups && a->followed == b->followed && a->threads == b->threads &&
@@ -165,7 +165,7 @@ void tnd_conv_device_estimate(const struct tandem_table *table, const struct tnd
     estimate(table, shape, method, device, 1, &near, out);
 }
 
-/* The fastest method that is known; false: none is. */
+/* Finds the fastest method with a known time; false: none. */
 static bool best_of(const struct tandem_table *table, const struct tnd_conv_shape *shape,
                     const char *device, int threads, double *out_us)
 {
@@ -213,8 +213,8 @@ static bool is_beside(const struct near *a, const struct near *b)
     return is;
 }
 
-/* Whether the one is faster by more than the error of the difference. Of methods that were measured
- * beside each other at convolutions near this one, the ratio is known better than the times. */
+/* Whether `a` is faster than `b` by more than the error of the difference. If both were measured at
+ * the same convolutions near this one, their ratio is more certain than their times. */
 static bool is_clearly_faster(const struct tnd_conv_estimate *a, const struct near *near_a,
                               const struct tnd_conv_estimate *b, const struct near *near_b)
 {
@@ -238,7 +238,7 @@ void tnd_conv_choose(const struct tandem_table *table, int threads,
     tnd_conv_choose_by_rule(question, out);
     int best = out->by_rule;
     if (question->for_device && question->device[0] == '\0') {
-        return; /* (nobody says whose times count) */
+        return; /* (for an unnamed device, whose times are unknown) */
     }
     for (int method = 0; method < TND_CONV_METHODS; method++) {
         if (question->may[method]) {
@@ -266,9 +266,9 @@ void tnd_conv_choose(const struct tandem_table *table, int threads,
                             : "the fastest that was measured";
 }
 
-/* ---- telling ---- */
+/* ---- explaining ---- */
 
-/* A device's times are of no number of threads. */
+/* Threads to print: a device's times have none. */
 static int shown_threads(const struct tnd_conv_choice *choice, int threads)
 {
     return choice->question.device[0] != '\0' ? 0 : threads;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Times at any M, thread count and shape out of measured curves. Runs while a graph is planned: no
- * allocation, a few binary searches a stage. Rules: docs/planning.md, "How a time is predicted". */
+ * Estimates times at any M, thread count and shape from measured curves. Runs while a graph is
+ * planned: no allocation, a few binary searches per stage. Rules: docs/planning.md, "How a time is
+ * predicted". */
 #include "tune/estimate.h"
 
 #include <math.h>
@@ -16,7 +17,7 @@
 #include "tune/roof.h"
 #include "tune/thread_model.h"
 
-#define MAX_COUNTS 32 /* thread counts of one stage that are looked at */
+#define MAX_COUNTS 32 /* most thread counts of one stage that are used */
 
 /* ---- one curve over M ---- */
 
@@ -28,9 +29,9 @@ struct point {
     bool stale;
 };
 
-/* How wrong the line between samples low and low + 1 may be at m, told by the lines of the segments
- * before and behind: where a library changes its kernel at some M, the curve has a step that lies
- * anywhere between two samples. */
+/* Possible error of the line between samples low and low + 1 at m, from the lines of the segments
+ * on both sides: if a library changes its kernel at some M, the curve has a step anywhere between
+ * two samples. */
 static double bend(const struct tnd_curve *curve, int low, int64_t m, double us)
 {
     TND_ASSERT(low >= 0 && low + 1 < curve->n_samples);
@@ -45,8 +46,8 @@ static double bend(const struct tnd_curve *curve, int low, int64_t m, double us)
     return TND_ERROR_BEND * uncertainty;
 }
 
-/* Doublings of M from the measured ones; 0 among them. A task that leaves the weights costs the
- * same for any M. */
+/* Doublings of M outside of the measured range; 0 inside. A task that only prepares the weights
+ * takes the same time for any M. */
 static double outside(const struct tnd_curve *curve, int64_t m)
 {
     int64_t first = curve->samples[0].m;
@@ -59,7 +60,8 @@ static double outside(const struct tnd_curve *curve, int64_t m)
                        : 0.0;
 }
 
-/* Expects at least one sample. `table` (may be NULL) knows the peaks of its machine. */
+/* The point of a curve with at least one sample. `table` (may be NULL) holds the machine's peaks.
+ */
 static struct point on_curve(const struct tandem_table *table, const struct tnd_curve *curve,
                              int64_t m)
 {
@@ -75,7 +77,7 @@ static struct point on_curve(const struct tandem_table *table, const struct tnd_
     const struct tnd_sample *b = &curve->samples[at.high];
     double spread = fmax(a->spread_us, b->spread_us);
     double noise = fmax(tnd_sample_error(a), tnd_sample_error(b));
-    if (far > 0) { /* a share of the time, which is another one there */
+    if (far > 0) { /* noise is a share of the time, which differs outside of the samples */
         noise *= at.us / fmax(tnd_sample_us(a), 1e-9);
     }
     double error = noise;
@@ -136,7 +138,7 @@ static double distance_to(const struct tnd_curve *curve, int64_t m)
     return nearest;
 }
 
-/* How many times as long as on the guide's threads the stage takes, by one sample. */
+/* Ratio of a sample to the guide's time at its M. */
 static double ratio_at(const struct tandem_table *table, const struct tnd_sample *sample,
                        const struct tnd_curve *guide)
 {
@@ -144,8 +146,9 @@ static double ratio_at(const struct tandem_table *table, const struct tnd_sample
     return us > 0 ? tnd_sample_us(sample) / us : 0;
 }
 
-/* Where another thread count was measured nearer to m, its curve gives the shape and the own
- * samples around m the ratio: steps and bends over M come from the kernels, which are the same. */
+/* The point of a curve with the shape of a guide, the curve of another thread count that was
+ * measured nearer to m, scaled by the ratio at the curve's own samples around m: steps and bends
+ * over M come from the kernels, which are the same. */
 static struct point along_guide(const struct tandem_table *table, const struct tnd_curve *own,
                                 const struct tnd_curve *guide, int64_t m)
 {
@@ -175,7 +178,8 @@ static struct point along_guide(const struct tandem_table *table, const struct t
                           tnd_sample_is_stale(a) || tnd_sample_is_stale(b)};
 }
 
-/* The curve of the wanted thread count, led by another one of the stage where that knows more. */
+/* The point at m of the wanted thread count's curve, guided by another thread count of the stage if
+ * that has nearer samples. */
 static struct point on_guided_curve(const struct tandem_table *table, int at, int end, int wanted,
                                     int64_t m)
 {
@@ -199,8 +203,8 @@ static struct point on_guided_curve(const struct tandem_table *table, int at, in
     return point;
 }
 
-/* Adds the range of a thread count that was not measured, held above the machine's roof. Where the
- * measured times touch the memory's bandwidth, more threads may gain nothing. */
+/* Adds the range of a thread count that was not measured, limited by the machine's roof. If
+ * measured times already reach the memory's bandwidth, more threads may gain nothing. */
 static void add_range(const struct tandem_table *table, const struct tnd_curve_key *key, int64_t m,
                       int threads, int known, double known_us, struct tnd_thread_time time,
                       struct tnd_estimate *out)
@@ -277,10 +281,10 @@ static bool starts_stage(const struct tandem_table *table, const struct tnd_curv
     return index < table->n_curves && same_but_threads(key, &table->curves[index].key);
 }
 
-/* First curve of the stage, or -1. A stage that runs on one thread costs what the parallel one
- * costs on one thread, so either serves where the other was not measured; a parallel stage of more
- * threads cannot be told from a one-threaded curve, except in version 1, which knows
- * nothing else. */
+/* First curve of the stage, or -1. A stage on one thread takes the same time whether it is marked
+ * parallel or not, so either curve is used if the other was not measured. A parallel stage on more
+ * threads cannot be estimated from a one-threaded curve, except in version 1, which has nothing
+ * else. */
 static int find_stage(const struct tandem_table *table, struct tnd_curve_key *key, int *threads)
 {
     int at = tnd_table_lower_bound(table, key);
@@ -312,7 +316,7 @@ static bool on_shape(const struct tandem_table *table, const struct tnd_curve_ke
     if (at < 0) {
         return false;
     }
-    /* Version 1 only: the table's stage runs on one thread, ours on all. */
+    /* version 1 only: the table's stage ran on one thread, ours uses all */
     bool divide = wanted->parallel && !key.parallel;
     *out = over_threads(table, &key, at, m, divide ? 1 : threads);
     out->us = divide ? out->us / threads : out->us;
@@ -344,8 +348,8 @@ static double work_ratio(enum tandem_task task, double n_ratio, double k_ratio)
     return tnd_task_is(task, TND_TASK_READS_X) ? k_ratio : n_ratio; /* M * K or M * N values */
 }
 
-/* How far apart two shapes are: the product of both ratios, each turned to be at least 1, because
- * cost follows ratios. */
+/* Distance of two shapes: the product of both ratios, each inverted if below 1, because costs scale
+ * with ratios. */
 static double shape_distance(double n_ratio, double k_ratio)
 {
     TND_ASSERT(n_ratio > 0 && k_ratio > 0);
@@ -354,16 +358,16 @@ static double shape_distance(double n_ratio, double k_ratio)
 
 enum { SMALLER, LARGER, SIDES };
 
-/* A shape that knows the wanted stage. */
+/* A measured shape that has the wanted stage. */
 struct neighbour {
     bool found;
-    double work; /* of the task on it; the wanted shape has 1 */
+    double work; /* its task's work relative to the wanted shape's */
     struct tnd_estimate estimate;
 };
 
-/* The first curves of the nearest shapes of the type on either side of the wanted one (SMALLER:
- * its task has at most as much work, LARGER: at least) that lie farther than io_distance, which
- * becomes theirs; -1: there is none. The shapes of a type are neighbours in the table. */
+/* Finds the first curves of the next nearest shapes of the type on both sides of the wanted one
+ * (SMALLER: its task has at most as much work, LARGER: at least) that are farther than io_distance,
+ * which is set to their distance; -1: none. The table keeps the shapes of a type together. */
 static void next_nearest(const struct tandem_table *table, const struct tnd_curve_key *wanted,
                          double io_distance[SIDES], int out_at[SIDES])
 {
@@ -421,9 +425,9 @@ static void find_neighbours(const struct tandem_table *table, const struct tnd_c
     }
 }
 
-/* Between the nearest smaller and the nearest larger measured shape along the line through both:
- * a stage costs something however small it is (a hand-off, a call), which scaling one of them would
- * stretch or shrink. With a neighbour on one side only, its time is scaled. */
+/* Interpolates on the line through the nearest smaller and the nearest larger measured shape: a
+ * stage has a fixed cost (a hand-off, a call), which scaling only one of them would scale too. With
+ * a neighbour on one side only, its time is scaled. */
 static bool between_shapes(const struct tandem_table *table, const struct tnd_curve_key *wanted,
                            int64_t m, int threads, struct tnd_estimate *out)
 {
@@ -493,8 +497,8 @@ bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table
     return estimate_stage(table, stage, which, type, n, k, m, threads, false, out);
 }
 
-/* Times of a table may be so large that what is computed of them is NaN: then nothing is
- * known of the error. */
+/* Times of a table may be so large that computing with them gives NaN: then the error is unknown.
+ */
 static double as_error(double us)
 {
     return us >= 0 ? us : INFINITY;

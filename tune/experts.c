@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The plain product that stands for products of experts. */
+ * Finds the plain product that is equivalent to products of experts. */
 #include "tune/experts.h"
 
 #include <math.h>

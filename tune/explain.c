@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Explanations out of the planner's own candidates. */
+ * Explains choices with the planner's own candidates. */
 #include "tune/explain.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "tune/policy.h"
 #include "tune/stream_cost.h"
 
-enum { MOST_THREADS_TOLD = 40 }; /* counts in a command */
+enum { MOST_THREADS_TOLD = 40 }; /* most thread counts in a command */
 
 const char *tnd_explain_profile(const struct tnd_explanation *explanation,
                                 const struct tnd_prediction *prediction)
@@ -97,7 +97,8 @@ static int compare_candidates(const void *left, const void *right)
     return a->candidate != b->candidate ? a->candidate - b->candidate : a->threads - b->threads;
 }
 
-/* A tie may have been decided for another one than the cheapest. */
+/* Moves the winner to the front: a tie may have been decided for a candidate that is not the
+ * cheapest. */
 static void put_winner_first(struct tnd_explanation *e)
 {
     struct tnd_prediction *list = e->predictions;
@@ -121,7 +122,7 @@ static int count_thread_counts(const struct tandem_table *table, int n_threads)
     return n;
 }
 
-/* In host memory. */
+/* Neighbours of a product in host memory. */
 static struct tnd_neighbours neighbours_of(const struct tnd_explanation *e, int n_threads)
 {
     return (struct tnd_neighbours){
@@ -192,14 +193,15 @@ static int winner_at(const struct tandem_table *table, const struct tnd_explanat
     return choose_at(table, e, m, e->n_threads).best.candidate;
 }
 
-/* Every M up to 64, then steps of 3 %: a profile that wins within such a step alone is not seen. */
+/* Next M to examine: every M up to 64, then steps of 3 %; a profile that wins only within a step is
+ * missed. */
 static int64_t step_at(int64_t m)
 {
     return m < 64 ? 1 : m / 32;
 }
 
-/* Where the winner changes between `inside`, where it is `candidate`, and `outside`, where it is
- * not: the last M, seen from inside, at which it is. */
+/* Bisects between `inside`, where `candidate` wins, and `outside`, where it does not: returns the M
+ * farthest from inside at which it still wins. */
 static int64_t bisect(const struct tandem_table *table, const struct tnd_explanation *e,
                       int candidate, int64_t inside, int64_t outside)
 {
@@ -214,7 +216,7 @@ static int64_t bisect(const struct tandem_table *table, const struct tnd_explana
     return inside;
 }
 
-/* Best of one candidate at m. */
+/* Best prediction of one candidate at m. */
 static struct tnd_prediction best_of(const struct tandem_table *table,
                                      const struct tnd_explanation *e, int candidate, int64_t m)
 {
@@ -227,7 +229,7 @@ static struct tnd_prediction best_of(const struct tandem_table *table,
     return choice.best;
 }
 
-/* Whether the error bars of both ways overlap at m. */
+/* Whether the error bars of both candidates overlap at m. */
 static bool overlap_at(const struct tandem_table *table, const struct tnd_explanation *e, int a,
                        int b, int64_t m)
 {
@@ -237,7 +239,8 @@ static bool overlap_at(const struct tandem_table *table, const struct tnd_explan
            fabs(one.total.us - two.total.us) <= one.total.error_us + two.total.error_us;
 }
 
-/* The crossing at m, from `from` to `to`, with its interval. */
+/* Fills in the crossing at m, from `from` to `to`, with the interval in which error bars overlap.
+ */
 static void fill_crossing(const struct tandem_table *table, const struct tnd_explanation *e,
                           int from, int to, int64_t m, struct tnd_crossing *out)
 {
@@ -305,7 +308,7 @@ static void add_flip(struct tnd_explanation *e, const char *backend, double fact
     }
 }
 
-/* What a candidate spends on a backend, as it is compared. */
+/* A candidate's time on a backend, weighted as it is compared. */
 static double share_of(const struct tnd_explanation *e, const struct tnd_prediction *prediction,
                        const char *backend)
 {
@@ -320,8 +323,8 @@ static double share_of(const struct tnd_explanation *e, const struct tnd_predict
     return us * prediction->weight;
 }
 
-/* The factor on a backend's times at which best and second, on their thread counts, cost the
- * same. */
+/* Adds the factor on a backend's times at which best and second, on their thread counts, take
+ * equally long. */
 static void add_backend_flip(struct tnd_explanation *e, const char *backend)
 {
     const struct tnd_prediction *best = &e->choice.best;
@@ -340,7 +343,7 @@ static void add_backend_flip(struct tnd_explanation *e, const char *backend)
     }
 }
 
-/* The nearest limits of threads below and above at which another profile wins. */
+/* Adds the nearest thread limits below and above at which another profile wins. */
 static void add_thread_flips(const struct tandem_table *table, struct tnd_explanation *e)
 {
     int candidate = e->choice.best.candidate;
@@ -445,7 +448,8 @@ static int add_sorted(int64_t *numbers, int n, int64_t number)
     return n + 1;
 }
 
-/* What to measure: all of a shape that is not known, else this M and the nearest crossing. */
+/* Writes the command that measures what is missing: the whole shape if it is unknown, else this M
+ * and the nearest crossing. */
 static void write_command(const struct tandem_table *table, struct tnd_explanation *e)
 {
     int64_t m[4];
@@ -484,7 +488,7 @@ static void write_command(const struct tandem_table *table, struct tnd_explanati
     }
 }
 
-/* ---- all of it ---- */
+/* ---- explaining ---- */
 
 /* The first M at which weights in flight beat every profile of the host on all threads; 0: none. */
 static int64_t crossover_of(const struct tandem_table *table, const struct tnd_explanation *e,

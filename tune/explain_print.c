@@ -10,7 +10,8 @@
 
 /* ---- text ---- */
 
-/* The backend of a stage; "": none. What is fetched without a stage of the profile is FINALIZE. */
+/* The backend of a stage; "": none. A download without a stage of the profile counts as FINALIZE.
+ */
 static const char *backend_of(const struct tnd_candidate *candidate,
                               const struct tnd_prediction *prediction, int s)
 {
@@ -19,7 +20,7 @@ static const char *backend_of(const struct tnd_candidate *candidate,
     return backend[0] == '\0' && fetches ? prediction->moves.device : backend;
 }
 
-/* The columns of the table of candidates behind the total. */
+/* Columns of the table of candidates after the total. */
 enum { TRANSFER = TANDEM_STAGES, SHARING, N_COLUMNS };
 
 static double column_us(const struct tnd_prediction *prediction, int column)
@@ -29,7 +30,7 @@ static double column_us(const struct tnd_prediction *prediction, int column)
                                : prediction->stage[column].us;
 }
 
-/* Columns that every candidate leaves empty are not printed; returns a bit for each that is. */
+/* Columns to print, as bits: those that are not empty for every candidate. */
 static unsigned columns_used(const struct tnd_explanation *e)
 {
     unsigned used = 0;
@@ -83,7 +84,7 @@ static void add_candidate(struct tnd_text *out, const struct tnd_explanation *e,
                         : "  (never: its results are wrong)");
 }
 
-/* The column that nobody would guess. */
+/* Explains the column of sharing, whose name does not say enough. */
 static void add_sharing(struct tnd_text *out, unsigned used)
 {
     if ((used & (1u << SHARING)) != 0) {
@@ -156,7 +157,7 @@ static void add_thin(struct tnd_text *out, const struct tnd_explanation *e)
     }
 }
 
-/* How far the results of the candidates were from the reference. */
+/* Adds the errors of the candidates' results against the reference. */
 static void add_checks(struct tnd_text *out, const struct tnd_explanation *e)
 {
     const char *separator = "  checked, largest squared error over the squared reference:\n    ";
@@ -172,7 +173,7 @@ static void add_checks(struct tnd_text *out, const struct tnd_explanation *e)
     tnd_text_add(out, n > 0 ? "\n" : "");
 }
 
-/* What the winner takes besides time. */
+/* Adds the memory that the winner needs. */
 static void add_memory(struct tnd_text *out, const struct tnd_explanation *e)
 {
     const struct tnd_table_profile *winner = &e->candidates[e->choice.best.candidate].profile;
@@ -205,7 +206,7 @@ static void add_winner(struct tnd_text *out, const struct tnd_explanation *e)
     }
 }
 
-/* Where the rule decided between thread counts. */
+/* Says that the rule decided between thread counts, if it did. */
 static void add_thread_tie(const struct tnd_explanation *e, struct tnd_text *out)
 {
     const struct tnd_prediction *best = &e->choice.best;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The knapsack. Dantzig's rule (1957) takes what saves most per byte first; here the candidates are
- * runs of neighbours, since a run pays for moving its activations once. Exchanges of single items
- * then repair what the rule leaves at the edge of the memory. */
+ * The knapsack. Dantzig's rule (1957) takes first what saves most per byte. Here its items are runs
+ * of consecutive items, since a run pays only once for moving its activations. Exchanges of single
+ * items then use the memory that the rule leaves over. */
 #include "tune/fit.h"
 
 #include <math.h>
@@ -14,18 +14,18 @@
 
 enum { MOST_EXCHANGES = 64 };
 
-/* A choice that is being made. */
+/* State of a choice. */
 struct choice {
     const struct tnd_fit_problem *problem;
     uint8_t *sides;
-    int64_t room[TND_FIT_SIDES]; /* that is left on each device */
+    int64_t room[TND_FIT_SIDES]; /* bytes left on each device */
 };
 
 struct run {
     int first, last; /* first < 0: none */
     int side;
     double saved_us;
-    int64_t bytes; /* that it takes of the device beside what is there already */
+    int64_t bytes; /* that it needs beside its items already on the device */
 };
 
 /* ---- prices ---- */
@@ -35,7 +35,7 @@ static int side_at(const struct tnd_fit_problem *problem, const uint8_t *sides, 
     return i < 0 || i >= problem->n_items ? 0 : sides[i];
 }
 
-/* Items first .. last and the moves at both of their ends. */
+/* Time of items first .. last and of the moves at both of their ends. */
 static double range_us(const struct tnd_fit_problem *problem, const uint8_t *sides, int first,
                        int last)
 {
@@ -74,7 +74,7 @@ bool tnd_fit_holds(const struct tnd_fit_problem *problem, const uint8_t *sides)
 
 /* ---- runs ---- */
 
-/* Whether a is the better one: more time per byte, or more time at all. */
+/* Whether `a` is better: it saves more time per byte, or more time in total. */
 static bool is_better(const struct run *a, const struct run *b, bool by_ratio)
 {
     if (b->first < 0) {
@@ -83,19 +83,19 @@ static bool is_better(const struct run *a, const struct run *b, bool by_ratio)
     if (!by_ratio) {
         return a->saved_us > b->saved_us;
     }
-    /* a's ratio above b's without dividing by zero bytes */
+    /* compares ratios without dividing by zero bytes */
     return a->saved_us * (double)b->bytes > b->saved_us * (double)a->bytes;
 }
 
-/* Runs that begin at `first`: each longer by one item. Items on the device already cost nothing;
- * items of another device stop the run, they are there for a reason. */
+/* Tries runs that begin at `first`, each longer by one item. Items already on the device need no
+ * more bytes; a run ends before an item of another device, which was placed there for a gain. */
 static void try_runs(const struct choice *c, int first, int side, bool by_ratio, struct run *best)
 {
     const struct tnd_fit_problem *problem = c->problem;
     const uint8_t *sides = c->sides;
     int64_t bytes = 0;
     int before = side_at(problem, sides, first - 1);
-    double own_us = 0; /* what the items take now, less what they take there */
+    double own_us = 0; /* time of the items now, less their time on the device */
     double now_us = problem->move_us[before][sides[first]];
     for (int i = first; i < problem->n_items && (sides[i] == 0 || sides[i] == side); i++) {
         const struct tnd_fit_item *item = &problem->items[i];
@@ -151,7 +151,7 @@ static bool fits_after(const struct choice *c, int i, int side, int64_t freed)
     return side == 0 || c->problem->items[i].bytes <= c->room[side] + freed;
 }
 
-/* Saved by giving i the side `to_i` and j (which may be i) the side `to_j`. */
+/* Time saved by putting i on side `to_i` and j (which may be i) on side `to_j`. */
 static double saved_by(const struct choice *c, int i, int to_i, int j, int to_j)
 {
     uint8_t *sides = c->sides;
@@ -181,7 +181,8 @@ static void move_item(struct choice *c, int i, int side)
     c->sides[i] = (uint8_t)side;
 }
 
-/* The best of: one item to another side; two items that change places. False: nothing is saved. */
+/* Makes the best exchange: moves one item to another side, or swaps two items. False: nothing is
+ * saved. */
 static bool exchange(struct choice *c, double least_us)
 {
     const struct tnd_fit_problem *problem = c->problem;
@@ -221,7 +222,7 @@ static bool exchange(struct choice *c, double least_us)
     return true;
 }
 
-/* ---- all of it ---- */
+/* ---- choosing ---- */
 
 static void start(struct choice *c)
 {
@@ -235,7 +236,7 @@ static void start(struct choice *c)
 static void finish(struct choice *c)
 {
     fill(c);
-    /* What rounding alone saves would go round in circles. */
+    /* Gains by rounding alone could repeat for ever. */
     double least_us = 1e-9 * tnd_fit_us(c->problem, c->sides);
     for (int n = 0; n < MOST_EXCHANGES && exchange(c, least_us); n++) {
         fill(c);
@@ -290,7 +291,8 @@ enum tandem_status tnd_fit_choose(const struct tnd_fit_problem *problem, uint8_t
     finish(&c);
     memcpy(out_sides, sides, n);
     double by_ratio_us = tnd_fit_us(problem, sides);
-    /* The same behind the one run that saves most: the rule by ratio may miss it. */
+    /* Tries again, starting with the run that saves most time in total, which the rule by ratio may
+     * miss. */
     start(&c);
     struct run run = best_run(&c, false);
     if (take(&c, &run)) {
@@ -306,7 +308,7 @@ enum tandem_status tnd_fit_choose(const struct tnd_fit_problem *problem, uint8_t
 
 /* ---- whole layers ---- */
 
-/* Puts items first .. last on a device when all of them can be there; false: they cannot. */
+/* Puts items first .. last on a device if it has room for all of them; false: it has not. */
 static bool place_layer(const struct tnd_fit_problem *problem, int first, int last, int side,
                         int64_t *io_room, uint8_t *sides)
 {
@@ -328,7 +330,7 @@ static bool place_layer(const struct tnd_fit_problem *problem, int first, int la
 void tnd_fit_whole_layers(const struct tnd_fit_problem *problem, const int32_t *layer_of,
                           int32_t n_layers, uint8_t *out_sides)
 {
-    int behind = problem->n_items; /* the first item behind the layers */
+    int behind = problem->n_items; /* the first item after the layers */
     memset(out_sides, 0, (size_t)problem->n_items);
     while (behind > 0 && layer_of[behind - 1] >= n_layers) {
         behind--;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Groups of experts by use. An expert's part of its layer's time follows from how often it is read
- * and from how many tokens it gets. */
+ * Groups experts by use. An expert's part of its layer's time depends on how often it is read and
+ * on how many tokens it gets. */
 #include "tune/fit_experts.h"
 
 #include <math.h>
@@ -55,7 +55,7 @@ double tnd_fit_active_experts(const struct tnd_fit_options *options, int32_t lay
     return active;
 }
 
-/* What an expert takes, in some unit: reading it where it is in use, and computing its tokens. */
+/* Relative cost of an expert: reading it when it is active, and computing its tokens. */
 static double weigh(const struct tnd_fit_options *options, int32_t layer, int64_t expert,
                     int64_t tokens)
 {
@@ -65,14 +65,14 @@ static double weigh(const struct tnd_fit_options *options, int32_t layer, int64_
 
 /* ---- ranks ---- */
 
-/* An expert that a device keeps already counts a little more. */
+/* Use of an expert for ranking; counts more if a device already keeps it (TND_FIT_HOT_STAYS). */
 static double rank_value(const struct tnd_fit_options *options, int32_t layer, int64_t expert)
 {
     double share = share_of(options, layer, expert);
     return is_hot_now(options, layer, expert) ? share * TND_FIT_HOT_STAYS : share;
 }
 
-/* Experts of a layer, the most used ones first; of equals the lower number. */
+/* Ranks the experts of a layer, the most used ones first; of equals the lower number. */
 static void rank_layer(const struct tnd_fit_options *options, int32_t layer, int32_t *ranks)
 {
     for (int32_t e = 0; e < (int32_t)options->use_experts; e++) {
@@ -110,7 +110,7 @@ static int slices_of(const struct tnd_fit_options *options)
     return options->use_experts < TND_FIT_SLICES ? (int)options->use_experts : TND_FIT_SLICES;
 }
 
-/* The group of a layer becomes several, one behind the other; returns their number. */
+/* Splits the group of a layer into consecutive ones; returns their number. */
 static int add_slices(const struct tnd_fit_options *options, const struct tnd_fit_group *whole,
                       struct tnd_fit_group *out)
 {
@@ -176,7 +176,7 @@ static int64_t tokens_of(const struct tnd_fit_model *model, int phase)
     return phase == TND_FIT_PROMPT ? model->prompt_tokens : model->n_texts;
 }
 
-/* What a group takes, or those of its experts that are hot now, in the unit of `weigh`. */
+/* Relative cost (see `weigh`) of a group, or of those of its experts that are hot now. */
 static double weigh_group(const struct tnd_fit_model *model, const struct tnd_fit_options *options,
                           const struct tnd_fit_group *group, int phase, bool only_hot)
 {
@@ -224,9 +224,9 @@ void tnd_fit_share_experts(const struct tnd_fit_options *options, struct tnd_fit
     }
 }
 
-/* ---- what is hot ---- */
+/* ---- hot experts ---- */
 
-/* The first group of a layer's experts, when they are several; -1: they stay together. */
+/* First group of a layer's experts if they are split; -1: they are not. */
 static int find_layer(const struct tnd_fit_model *model, int32_t layer)
 {
     for (int g = 0; g < model->n_groups; g++) {
@@ -260,8 +260,8 @@ int64_t tnd_fit_hot_experts(const struct tnd_fit_model *model, const uint8_t *si
     return n < model->n_ranked ? n : 0;
 }
 
-/* Hot and cold experts of a group on their sides: the last group of a layer stands for all cold
- * ones, so that a layer with both moves its activations once there and back. */
+/* Prices hot and cold experts of a group on their sides. The last group of a layer stands for all
+ * cold experts, so that a layer with both moves its activations only once in each direction. */
 static void blend(const struct tnd_fit_model *model, const struct tnd_fit_options *options,
                   int first, int phase, struct tnd_fit_group *groups, uint8_t *sides)
 {
@@ -292,7 +292,7 @@ double tnd_fit_now_us(const struct tnd_fit_model *model, const struct tnd_fit_op
     double error_us;
     blended.groups = tnd_alloc((size_t)model->n_groups * sizeof(model->groups[0]) + 1);
     if (blended.groups == NULL) {
-        return INFINITY; /* what is there counts as slow: it is replaced */
+        return INFINITY; /* the present placement counts as slow, so that it is replaced */
     }
     memcpy(blended.groups, model->groups, (size_t)model->n_groups * sizeof(model->groups[0]));
     for (int g = 0; g < model->n_groups; g++) {

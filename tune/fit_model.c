@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From names and shapes of weights to groups with prices. Groups come first, then the products
- * that have times, then what is priced by its bytes, then keys, values and moves. */
+ * Builds priced groups from names and shapes of weights: first the groups, then products that have
+ * times, then weights priced by bytes, then keys, values and moves. */
 #include "tune/fit_model.h"
 
 #include <math.h>
@@ -63,7 +63,8 @@ struct place {
     enum tnd_fit_part part;
 };
 
-/* In the order of the computation; what says nothing comes first, each by itself. */
+/* Orders weights as they are computed; those with unknown names come first, each in its own group.
+ */
 static int compare_places(const void *a, const void *b)
 {
     const struct place *x = a;
@@ -96,8 +97,8 @@ static int32_t place_weights(const struct tnd_fit_weight *weights, int n, struct
     return n_layers;
 }
 
-/* Queries of a layer whose matrix makes keys and values, too: as many as attention's output
- * takes. */
+/* Query values of a layer whose matrix also computes keys and values: as many as attention's output
+ * reads. */
 static int64_t queries_of(const struct tnd_fit_weight *weights, int n, const char *qkv)
 {
     const size_t stem = (size_t)(strstr(qkv, ".attn_qkv") - qkv);
@@ -110,8 +111,8 @@ static int64_t queries_of(const struct tnd_fit_weight *weights, int n, const cha
     return 0;
 }
 
-/* Values that a layer keeps of the weight's results of a token: keys and values. Of latent
- * attention both are what the one matrix makes (llama/forward_attention.c). */
+/* Values per token that a layer caches of a weight's results: keys and values. In latent attention
+ * one matrix computes both (llama/forward_attention.c). */
 static int64_t cached_values(const struct tnd_fit_weight *weights, int n,
                              const struct tnd_fit_weight *weight)
 {
@@ -156,7 +157,8 @@ static enum tandem_status make_groups(const struct tnd_fit_weight *weights, int 
                                  "fit: weight '%.64s' has a size that cannot be",
                                  weight->name != NULL ? weight->name : "");
         }
-        group->cache_bytes += cached_values(weights, n, weight); /* a token, for now */
+        /* values per token, until size_caches */
+        group->cache_bytes += cached_values(weights, n, weight);
         group->n_weights++;
         group->bytes += weight->bytes;
         model->group_of[places[i].weight] = model->n_groups - 1;
@@ -164,9 +166,9 @@ static enum tandem_status make_groups(const struct tnd_fit_weight *weights, int 
     return TANDEM_OK;
 }
 
-/* ---- what lies beside the weights ---- */
+/* ---- memory beside the weights ---- */
 
-/* From the values that a layer keeps of a token to the bytes of all of them. */
+/* Turns cached values per token into bytes of the whole cache. */
 static enum tandem_status size_caches(const struct tnd_fit_options *options,
                                       struct tnd_fit_model *model, struct tandem_error *error)
 {
@@ -182,8 +184,8 @@ static enum tandem_status size_caches(const struct tnd_fit_options *options,
     return TANDEM_OK;
 }
 
-/* The reserve; results of a pass: a few rows as wide as the widest matrix of a layer; and its
- * largest matrix in F32, which some profiles make. */
+/* Subtracts fixed memory from the devices: the reserve; results of a pass, a few rows as wide as a
+ * layer's widest matrix; and its largest matrix in F32, which some profiles create. */
 static void take_off_fixed(const struct tnd_fit_weight *weights, int n,
                            const struct tnd_fit_options *options, struct tnd_fit_model *model)
 {
@@ -222,8 +224,8 @@ static int64_t width_of(const struct tnd_fit_weight *weights, int n)
     return i < n ? weights[i].k : 0;
 }
 
-/* The CPU's threads wait for a device asleep where a product takes longer there than waking them,
- * as the planner lets them; else they spin. */
+/* Cost of waking the CPU's threads, which sleep while a device computes a product that takes longer
+ * than waking them, as in the planner; else they spin. */
 static double wake_us(const struct tnd_fit_options *options, const struct tnd_fit_model *model,
                       int phase, int from)
 {
@@ -231,7 +233,8 @@ static double wake_us(const struct tnd_fit_options *options, const struct tnd_fi
     return model->largest_us[phase][from] >= us ? us : 0;
 }
 
-/* A row of activations a token; a device hands over by way of the host. */
+/* Prices moves of one row of activations per token; between two devices they go through host
+ * memory. */
 static void price_moves(const struct tnd_fit_weight *weights, int n,
                         const struct tnd_fit_options *options, struct tnd_fit_model *model)
 {
@@ -262,7 +265,7 @@ static void price_moves(const struct tnd_fit_weight *weights, int n,
     }
 }
 
-/* ---- all of it ---- */
+/* ---- the model ---- */
 
 static enum tandem_status fill(const struct tnd_fit_weight *weights, int n_weights,
                                const struct tnd_fit_options *options, struct tnd_fit_model *model,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Prices of weights. A product is predicted as the planner predicts it, by the best candidate of a
- * side. Experts that a pass touches are priced together, as the planner does (experts.h). */
+ * Prices weights. A product is predicted as in the planner, by the best candidate of a side.
+ * Experts that a pass uses are priced together, as in the planner (experts.h). */
 #include "tune/fit_price.h"
 
 #include <inttypes.h>
@@ -15,19 +15,19 @@
 #include "tune/policy.h"
 #include "tune/stream_cost.h"
 
-enum { KNOWN = 256 }; /* products that are looked up once */
+enum { KNOWN = 256 }; /* products whose estimates are cached */
 
 struct known {
     int64_t n, k, m;
     int32_t type;
-    int32_t side; /* below 0: with weights that travel to the device of side -side */
-    struct tnd_estimate estimate; /* us INFINITY: there is none */
+    int32_t side;                 /* negative: with weights in flight to the device of side -side */
+    struct tnd_estimate estimate; /* us INFINITY: none */
 };
 
-/* What a phase makes of a weight. */
+/* A weight's work in a phase. */
 struct work {
     int64_t n, k, m;
-    double bytes; /* that it touches */
+    double bytes; /* bytes that it reads */
 };
 
 struct pricing {
@@ -35,14 +35,15 @@ struct pricing {
     int n_weights;
     const struct tnd_fit_options *options;
     struct tnd_fit_model *model;
-    bool is_cpu_alone; /* weights in host memory do not travel */
+    bool is_cpu_alone; /* no weights in flight from host memory */
     int n_known;
     struct known known[KNOWN];
     struct tnd_candidate candidates[TND_TABLE_MAX_PROFILES]; /* for the type */
     struct tnd_candidate filtered[TND_TABLE_MAX_PROFILES];
     int n_candidates;
-    int32_t type;                                         /* -1: none yet */
-    const struct tnd_fit_weight *best[TND_FIT_MAX_ITEMS]; /* largest of a group of attention */
+    int32_t type; /* -1: none yet */
+    /* largest weight of each group of attention */
+    const struct tnd_fit_weight *best[TND_FIT_MAX_ITEMS];
 };
 
 /* ---- products ---- */
@@ -60,7 +61,7 @@ static void find_candidates(struct pricing *p, enum tandem_type type)
             : tnd_candidates_of_table(o->table, type, o->error_bound, p->candidates);
 }
 
-/* Candidates whose weights travel, or the others. */
+/* Filters candidates with weights in flight, or the others. */
 static int filter(const struct pricing *p, bool streams, struct tnd_candidate *out)
 {
     int n = 0;
@@ -102,7 +103,7 @@ static const struct tnd_estimate *product(struct pricing *p, enum tandem_type ty
     }
     if (at == p->n_known) {
         key.estimate = predict(p, &key);
-        at = at < KNOWN ? at : KNOWN - 1; /* the last place serves all that are too many */
+        at = at < KNOWN ? at : KNOWN - 1; /* when full, the last entry is replaced */
         p->known[at] = key;
         p->n_known = at + 1;
     }
@@ -138,8 +139,8 @@ static struct work work_of(const struct pricing *p, const struct tnd_fit_weight 
     return work;
 }
 
-/* A product in host memory whose weights travel to a device, and X and Y there and back; `io_best`
- * where that takes no less. */
+/* Prices a product with weights in flight from host memory to a device, transfers of X and Y
+ * included; replaces `io_best` if that is faster. */
 static void stream(struct pricing *p, const struct tnd_fit_weight *weight, const struct work *work,
                    struct tnd_estimate *io_best)
 {
@@ -156,7 +157,7 @@ static void stream(struct pricing *p, const struct tnd_fit_weight *weight, const
     }
 }
 
-/* A side's time for a work; experts that are too much for the table one by one. */
+/* A side's time for some work; experts one by one if their product is too large for the table. */
 static struct tnd_estimate time_of(struct pricing *p, const struct tnd_fit_weight *weight, int side,
                                    const struct work *work)
 {
@@ -177,7 +178,7 @@ static struct tnd_estimate time_of(struct pricing *p, const struct tnd_fit_weigh
 /* Sums of one side and phase. */
 struct sums {
     double timed_bytes, guessed_bytes;
-    double rate_bytes, rate_us; /* of the largest product that has a time */
+    double rate_bytes, rate_us; /* bytes and time of the largest product with a time */
     const struct tnd_fit_weight *guessed;
 };
 
@@ -218,7 +219,7 @@ static void price_timed(struct pricing *p, enum tnd_fit_phase phase, int side, s
     }
 }
 
-/* What has no time takes as long a byte as the largest product that has one. */
+/* Prices weights without a time at the time per byte of the largest product that has one. */
 static void price_guessed(struct pricing *p, enum tnd_fit_phase phase, int side,
                           const struct sums *sums)
 {
@@ -238,9 +239,9 @@ static void price_guessed(struct pricing *p, enum tnd_fit_phase phase, int side,
 
 /* ---- keys and values ---- */
 
-/* Keys and values are read, and scores computed, at the rate of the layer's largest product of
- * attention. A generated token reads them for half of the context. A prompt's M tokens see M / 2 of
- * each other on average: 2 M M times the queries' width in operations, of 2 M N K. */
+/* Prices attention over keys and values at the rate of the layer's largest attention product. A
+ * generated token reads them for half of the context. A prompt's M tokens see M / 2 of each other
+ * on average: 2 M M times the queries' width in operations, of 2 M N K. */
 static void price_caches(struct pricing *p, enum tnd_fit_phase phase, int side)
 {
     const struct tnd_fit_weight **best = p->best;
@@ -268,9 +269,9 @@ static void price_caches(struct pricing *p, enum tnd_fit_phase phase, int side)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- all groups ---- */
 
-/* A side without times for a part of the weights gets none of them. */
+/* Excludes all groups from a side that has no times for too many of the weights. */
 static void leave_out(struct pricing *p, enum tnd_fit_phase phase, int side)
 {
     for (int g = 0; g < p->model->n_groups; g++) {
@@ -311,7 +312,7 @@ static enum tandem_status price_side(struct pricing *p, enum tnd_fit_phase phase
     return TANDEM_OK;
 }
 
-/* Side 0 is priced twice: the first time for machines without a device. */
+/* Prices side 0 for machines without a device; it is priced again for the others. */
 static enum tandem_status price_cpu_alone(struct pricing *p, struct tandem_error *error)
 {
     p->is_cpu_alone = true;

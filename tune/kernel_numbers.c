@@ -10,7 +10,7 @@
 
 typedef const struct tnd_kernel_time kernel_time;
 
-/* The records of a family: they lie together, those of a candidate too (record-list.h). */
+/* The records of a family, which are adjacent, as are those of one candidate (record-list.h). */
 struct family {
     kernel_time *first;
     int n;
@@ -27,7 +27,7 @@ static struct family family_at(const struct tandem_table *table, int at)
     return family;
 }
 
-/* Records of the candidate that the i-th one belongs to, from there on. */
+/* Number of records, from the i-th on, of its candidate. */
 static int count_of(const struct family *family, int i)
 {
     int n = 1;
@@ -70,8 +70,8 @@ static bool is_clear(double lead, double error)
     return lead > TND_RULE_LEAD && lead > TND_CLEAR_SIGMAS * error;
 }
 
-/* Mean of log_ratio over the products that the candidates from `a` and from `b` on share; 0 and an
- * error of 0 where they share none. `out_harm`: whether one of them is clearly slower by b. */
+/* Mean of log_ratio over the products that the candidates at `a` and `b` share; 0 with an error of
+ * 0 if they share none. `out_harm`: whether `b` is clearly slower for one of them. */
 static double compare(const struct family *family, int a, int b, double *out_error, bool *out_harm)
 {
     const int n_a = count_of(family, a);
@@ -99,7 +99,8 @@ static double compare(const struct family *family, int a, int b, double *out_err
     return n > 0 ? sum / n : 0;
 }
 
-/* The candidate that is fastest beside the one at `base`, whatever the errors. */
+/* The candidate that is fastest compared with the one at `base`, ignoring errors; with `only_clear`
+ * only by a clear lead. */
 static int fastest(const struct family *family, int base, bool only_clear)
 {
     int best = base;
@@ -137,7 +138,7 @@ void tnd_kernel_numbers_choose(const struct tandem_table *table, const char *bac
     }
 }
 
-/* One family of one open backend. */
+/* Chooses and sets the numbers of one family of an open backend. */
 static void use(const struct family *family, tandem_backend *backend, const struct tnd_log *log)
 {
     const struct tnd_tuner *tuner = tnd_tuner_of(backend);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Transfers and waking, out of the table's own curves for them. */
+ * Costs of transfers and waking, from the table's curves of them. */
 #include "tune/moves.h"
 #include "tune/policy.h"
 
@@ -16,7 +16,7 @@ struct tnd_estimate tnd_estimate_transfer(const struct tandem_table *table, cons
     }
     const struct tnd_curve *curve = tnd_table_transfer(table, backend, direction);
     if (curve != NULL) {
-        /* What is less than the smallest one that was measured costs the latency as well. */
+        /* Transfers smaller than the smallest measured one have the same latency. */
         bytes = bytes > curve->samples[0].m ? bytes : curve->samples[0].m;
         (void)tnd_estimate_point(curve, bytes, &estimate.us, &estimate.error_us);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Energy from measured power. Power changes little where times change much, so the nearest cell
- * serves. */
+ * Estimates energy from measured power. Power varies little where times vary much, so the nearest
+ * cell is used. */
 #include "tune/objective.h"
 
 #include <math.h>
@@ -29,11 +29,11 @@ const char *tnd_objective_name(enum tandem_objective objective)
     return names[objective];
 }
 
-/* 0: unknown. */
+/* Mean power during a sample in W; 0: unknown. */
 static double watts_of(const struct tnd_sample *sample)
 {
     double watts = sample->median_us > 0 ? sample->joules / sample->median_us * 1e6 : 0;
-    return watts <= TND_ENERGY_MOST_W ? watts : 0; /* else a file says nonsense */
+    return watts <= TND_ENERGY_MOST_W ? watts : 0; /* higher values are errors in a file */
 }
 
 enum tandem_status tnd_objective_set(tandem_table *table, enum tandem_objective objective,
@@ -62,7 +62,8 @@ enum tandem_status tnd_objective_set(tandem_table *table, enum tandem_objective 
 
 /* ---- power ---- */
 
-/* Between the nearest M with joules on both sides, over log M. 0: the curve has none. */
+/* Power at m, interpolated over log M between the nearest M with joules on both sides. 0: the curve
+ * has none. */
 static double watts_at(const struct tnd_curve *curve, int64_t m)
 {
     const struct tnd_sample *below = NULL;
@@ -82,7 +83,7 @@ static double watts_at(const struct tnd_curve *curve, int64_t m)
     return watts_of(below) + part * (watts_of(above) - watts_of(below));
 }
 
-/* In doublings; another number of threads is farther than any shape. */
+/* Distance of a curve in doublings; another number of threads is farther than any shape. */
 static double distance_of(const struct tnd_curve_key *key, int64_t n, int64_t k, int threads)
 {
     return TND_ENERGY_THREADS_LOG2 * fabs(log2((double)key->threads / threads)) +

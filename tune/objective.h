@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What plans aim at: time, energy, or both (their product). A table with joules predicts the energy
- * of a way as its time times the power that was measured nearest to it; ways are compared by a time
- * that is weighed by their power. */
+ * The objective of plans: time, energy, or their product. A table with joules predicts a
+ * candidate's energy as its time times the nearest measured power; candidates are compared by times
+ * weighted by power. */
 #ifndef TND_OBJECTIVE_H
 #define TND_OBJECTIVE_H
 
@@ -12,27 +12,27 @@ bool tnd_objective_parse(const char *name, enum tandem_objective *out);
 /** Static. */
 const char *tnd_objective_name(enum tandem_objective objective);
 
-/** Plans by `table` aim at it from now on. Errors: TABLE when that is not time and the table holds
- *  no joules; then it aims at what it did. */
+/** Sets the objective of plans by `table`. Errors: TABLE if it is not time and the table has no
+ * joules; the objective is then unchanged. */
 enum tandem_status tnd_objective_set(tandem_table *table, enum tandem_objective objective,
                                      struct tandem_error *error);
 
-/** Power that the machine draws while a stage runs, by the nearest curve with joules (thread count
- *  first, then shape), between its M; 0 where there is none. */
+/** Power of the machine during a stage, by the nearest curve with joules (thread count first, then
+ * shape), interpolated between its M; 0 if there is none. */
 double tnd_estimate_watts(const struct tandem_table *table, const struct tnd_table_stage *stage,
                           enum tandem_stage which, enum tandem_type type, int64_t n, int64_t k,
                           int64_t m, int threads);
 
-/** Joules of a product that takes stage_us (TANDEM_STAGES entries, 0 where there is none) and
- *  `rest_us` beside them; 0 when nothing is known. */
+/** Energy of a product that takes stage_us (TANDEM_STAGES entries, 0 for stages that do not exist)
+ * and `rest_us` outside of them; 0 if unknown. */
 double tnd_estimate_joules(const struct tandem_table *table,
                            const struct tnd_table_profile *profile, enum tandem_type type,
                            int64_t n, int64_t k, int64_t m, int threads, const double *stage_us,
                            double rest_us);
 
-/** Factor on a time for comparing ways by what the table aims at: 1 for time. For energy the power
- *  over the table's mean power; for the product of energy and time its square root, since P t^2 is
- *  least where t sqrt(P) is. 1 where the joules are unknown. */
+/** Factor on a time for comparing candidates by the table's objective: 1 for time. For energy, the
+ * power over the table's mean power; for the product of energy and time, the square root of that,
+ * since P t^2 is least where t sqrt(P) is. 1 if the joules are unknown. */
 double tnd_objective_weight(const struct tandem_table *table, double joules, double us);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Costs of the other operations out of the table. */
+ * Estimates costs of operations other than plain products from the table. */
 #include "tune/op_cost.h"
 
 #include <math.h>
@@ -14,7 +14,8 @@
 #include "tune/policy.h"
 #include "tune/rule.h"
 
-/* To four binary digits: keys grow by one with each token, which is no reason to choose anew. */
+/* Rounds to four binary digits: the number of keys grows by one with each token, which should not
+ * cause a new choice. */
 static int64_t rounded(int64_t k)
 {
     int64_t step = 1;
@@ -87,8 +88,8 @@ struct tnd_curve_key tnd_op_device_key(enum tandem_op op, int64_t n, int64_t k, 
     return key;
 }
 
-/* The shape of the operation that is nearest by ratio of those measured on the backend with
- * operands of the type; false: there is none. */
+/* Finds the measured shape of the operation on the backend, with operands of the type, that is
+ * nearest by ratio; false: none. */
 static bool nearest_of_type(const struct tandem_table *table, const struct tnd_op_work *work,
                             enum tandem_type type, const char *backend, struct tnd_curve_key *out)
 {
@@ -122,7 +123,7 @@ static bool nearest_shape(const struct tandem_table *table, const struct tnd_op_
            nearest_of_type(table, work, TANDEM_TYPE_F32, backend, out);
 }
 
-/* Rows of the shape that are as much work. */
+/* Number of rows of the shape that make the same work. */
 static int64_t rows_on(const struct tnd_curve_key *shape, const struct tnd_op_work *work)
 {
     double rows =
@@ -154,10 +155,10 @@ bool tnd_op_device_estimate(const struct tandem_table *table, const struct tnd_o
            on_shape(table, &shape, work, 1, out);
 }
 
-/* One operation on one thread count, to be compared with others. What the error bar holds beside
- * the noise (beyond the measured rows, between them) concerns all counts alike and is left out: a
- * prompt's attention is a hundred times what was measured, and yet two threads take half the time
- * of one. */
+/* Estimates one operation on one thread count, to compare counts. The part of the error bar beside
+ * the noise (beyond the measured rows, between them) affects all counts equally and is left out: a
+ * prompt's attention is a hundred times larger than what was measured, and yet two threads take
+ * half the time of one. */
 static bool on_threads(const struct tandem_table *table, const struct tnd_curve_key *shape,
                        const struct tnd_op_work *work, int threads, struct tnd_estimate *out)
 {
@@ -169,7 +170,7 @@ static bool on_threads(const struct tandem_table *table, const struct tnd_curve_
     return true;
 }
 
-/* Whether `a` is faster for certain: by three standard errors, and by the rule's lead. */
+/* Whether `a` is clearly faster: by three standard errors, and by the rule's lead. */
 static bool leads(const struct tnd_estimate *a, const struct tnd_estimate *b)
 {
     const double noise_us = TND_CLEAR_SIGMAS * hypot(a->error_us, b->error_us);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Placement: what nodes cost on each side becomes a scheduling problem (place_problem.h); its
- * solution fills the plan. Placements that are forced follow a walk of their own. Start at
- * tnd_place. */
+ * Places nodes: turns their times on each side into a scheduling problem (place_problem.h), and its
+ * solution into the plan. Forced placements are decided node by node instead. Start at tnd_place.
+ */
 #include "tune/place.h"
 
 #include <string.h>
@@ -23,8 +23,8 @@ struct placing {
     struct tandem_error *error;
     struct tnd_residency *residency;
     struct tnd_place_node *nodes;
-    uint8_t *best; /* side that has the result of each node: of a split one the host */
-    uint8_t *own;  /* side of each node's own choice: of a split one the first with a share */
+    uint8_t *best; /* side of each node's result; for a split node the host */
+    uint8_t *own;  /* side of each node's own choice; for a split node the first with a share */
     struct tnd_place_choice *choices;
 };
 
@@ -40,7 +40,7 @@ int tnd_place_devices(const struct tnd_registry *registry, uint8_t out_slots[TND
     return n;
 }
 
-/* Backend that stands for a side. */
+/* Backend slot of a side. */
 static int slot_of(const struct placing *p, int side)
 {
     TND_ASSERT(side >= 0 && side <= p->options->n_devices);
@@ -58,7 +58,7 @@ static bool is_product(const tandem_tensor *tensor)
            (tensor->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(tensor));
 }
 
-/* Whether a side shall not keep a weight that the operation reads. */
+/* Whether the operation reads a weight that the side must not keep. */
 static bool is_kept_off(const struct placing *p, const tandem_tensor *tensor, int side)
 {
     uint32_t bit = UINT32_C(1) << slot_of(p, side);
@@ -97,7 +97,7 @@ static void read_node(struct placing *p, int i, struct tnd_place_choice *choice)
 
 /* ---- forced placements ---- */
 
-/* The first device that has all operands which this graph has computed; 0: none has. */
+/* The first device that holds all operands computed by this graph; 0: none. */
 static int side_of_operands(const struct placing *p, int i)
 {
     const tandem_tensor *tensor = p->options->graph->nodes[i];
@@ -120,8 +120,8 @@ static int side_of_operands(const struct placing *p, int i)
     return any && valid != 0 ? side : 0;
 }
 
-/* A forced device takes all that it can run. Else products are where the forced profile is, and
- * other operations follow their operands. */
+/* Side of a node in a forced placement. A forced device runs every node that it supports. Otherwise
+ * products run on the device of the forced profile, and other operations follow their operands. */
 static int forced_side(const struct placing *p, int i)
 {
     const struct tnd_place_node *node = &p->nodes[i];
@@ -236,7 +236,8 @@ static enum tandem_status set_order(struct placing *p, const struct tnd_schedule
         }
     }
     TND_ASSERT(n_found == n);
-    /* What overlaps on purpose has an order, be it the graph's: by that it is known. */
+    /* A plan that overlaps on purpose always has an order, even the graph's: other code recognises
+     * it by that. */
     enum tandem_status status = is_graphs && !schedule->is_taken
                                     ? TANDEM_OK
                                     : tandem_plan_set_order(p->plan, order, n, p->error);
@@ -278,7 +279,7 @@ static enum tandem_status place_by_schedule(struct placing *p, struct tnd_schedu
     return status;
 }
 
-/* ---- what the plan says of nodes ---- */
+/* ---- nodes of the plan ---- */
 
 static void fill(const struct placing *p, struct tandem_plan_node *nodes)
 {
@@ -312,7 +313,8 @@ static void fill(const struct placing *p, struct tandem_plan_node *nodes)
     }
 }
 
-/* What the host reads, or what is an output, is fetched by FINALIZE of the node that wrote it. */
+/* Adds a download for a result that the host reads, or that is an output, as FINALIZE of the node
+ * that wrote it. */
 static void add_fetch(const struct placing *p, const struct tnd_move *move,
                       struct tandem_plan_node *nodes)
 {
@@ -332,7 +334,8 @@ static void add_fetch(const struct placing *p, const struct tnd_move *move,
             .us;
 }
 
-/* Follows the best walk once more; results that stay on their device have no FINALIZE. */
+/* Replays the placement to find its downloads; results that stay on their device get no FINALIZE.
+ */
 static void finalize(struct placing *p, struct tandem_plan_node *nodes)
 {
     const struct tandem_graph *graph = p->options->graph;
@@ -364,7 +367,7 @@ static enum tandem_status out_of_memory(const struct tnd_place_options *options,
                          "planner: out of memory for %d nodes", n);
 }
 
-/* Asks for all nodes where they can run. */
+/* Finds for each node the sides on which it can run, with its choices. */
 static enum tandem_status read_nodes(struct placing *p, struct tandem_error *error)
 {
     const struct tandem_graph *graph = p->options->graph;

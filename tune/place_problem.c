@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A scheduling problem out of a graph. Dependencies go by the regions of the residency: who wrote a
- * region last, and who has read it since. Intermediate results that take over the place of others
- * wait for their readers. */
+ * Builds a scheduling problem from a graph. Dependencies follow from the residency's regions: the
+ * last writer of a region, and its readers since then. An intermediate result that reuses the
+ * memory of others waits for their readers. */
 #include "tune/place_problem.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@
 
 enum { NONE = -1, HOST = 0 };
 
-/* Memory that an intermediate result takes until another one takes it over. */
+/* Memory of an intermediate result, until another one reuses it. */
 struct taken {
     size_t begin, end;
     int32_t region;
@@ -38,15 +38,15 @@ struct building {
     double *bytes;
     int32_t *first_edge;
     int16_t *split_of;
-    int32_t *writer;      /* of a region: problem node that wrote last; NONE */
-    int32_t *last_reader; /* of a region since then: index into `mentions`; NONE */
+    int32_t *writer;      /* last problem node that wrote a region; NONE */
+    int32_t *last_reader; /* last reader of a region since then: index into `mentions`; NONE */
     struct mention {
         int32_t node, next;
     } * mentions;
     int32_t n_mentions;
     struct taken *taken;
     int n_taken;
-    uint32_t streams; /* bit a side: weights travel to it */
+    uint32_t streams; /* bit a side: has weights in flight */
 };
 
 static enum tandem_status out_of_memory(const struct building *b)
@@ -107,7 +107,7 @@ static enum tandem_status read_region(struct building *b, int32_t node, int32_t 
     return TANDEM_OK;
 }
 
-/* The result takes over the memory of others. */
+/* Adds edges to the readers of results whose memory the new result reuses. */
 static enum tandem_status take_place(struct building *b, int32_t node, int32_t region)
 {
     const struct tnd_extent *extent = &b->residency->regions[region].extent;
@@ -148,15 +148,16 @@ static enum tandem_status write_region(struct building *b, int32_t node,
     return TANDEM_OK;
 }
 
-/* ---- what nodes cost ---- */
+/* ---- times of nodes ---- */
 
-/* To a quarter of an octave, so that graphs whose attention grows token by token are alike. */
+/* Rounds to a quarter of an octave, so that graphs whose attention grows token by token have equal
+ * problems. */
 static double rounded(double value)
 {
     return value > 0 ? exp2(ceil(4 * log2(value) - 1e-9) / 4) : 0;
 }
 
-/* Time that the first product on a side waits for weights that travel: no other work hides it. */
+/* Upload time of the first weight in flight on a side, which no other work hides. */
 static double open_us(struct building *b, int i, int side)
 {
     const struct tnd_place_options *options = b->options;
@@ -172,7 +173,8 @@ static double open_us(struct building *b, int i, int side)
         .us;
 }
 
-/* Whether the table has seen the device: else all but products would seem to cost nothing there. */
+/* Whether the table has times of the device; without them, operations other than products would
+ * seem to be free there. */
 static bool is_known(const struct building *b, int side)
 {
     const struct tnd_schedule_side *one = &b->out->sides[side];
@@ -186,8 +188,8 @@ static bool is_measured_on(const struct building *b, int i, int side, struct tnd
            options->device_op(options->user, options->graph->nodes[i], side, out);
 }
 
-/* An operation that runs as a whole, on the CPU. Of no known time it counts by the rule beside
- * a device that was measured; where nobody knows it, transfers alone are to decide. */
+/* Prices an operation on the CPU. Without a time in the table, it counts by the rule beside a
+ * device that was measured; if its time is completely unknown, only transfers decide. */
 static struct tnd_schedule_time price_host_op(const struct building *b, int i)
 {
     const struct tnd_place_options *options = b->options;
@@ -204,7 +206,7 @@ static struct tnd_schedule_time price_host_op(const struct building *b, int i)
     return (struct tnd_schedule_time){(float)us, (float)(us * TND_FIT_GUESS_ERROR)};
 }
 
-/* On a device where it was not measured it counts as on the CPU. */
+/* Prices an operation on a side; on a device where it was not measured it takes the CPU's time. */
 static struct tnd_schedule_time price_op(const struct building *b, int i, int side)
 {
     struct tnd_schedule_time time;
@@ -257,7 +259,7 @@ static void price_given(struct building *b, int32_t at, double bytes)
 
 /* ---- the machine ---- */
 
-/* Points of the table's curve, first and last included. */
+/* Copies points of the table's curve to a link, first and last included. */
 static void draw_link(const struct tnd_place_options *options, const char *backend,
                       enum tnd_direction direction, struct tnd_schedule_link *out)
 {
@@ -308,7 +310,7 @@ static void describe_sides(struct building *b)
     b->out->problem.wake_us = tnd_estimate_wake(options->table, options->n_threads);
 }
 
-/* ---- all of it ---- */
+/* ---- the problem ---- */
 
 static bool is_given(const struct tnd_residency *residency, int region)
 {
@@ -316,7 +318,7 @@ static bool is_given(const struct tnd_residency *residency, int region)
            residency->regions[region].root != NULL;
 }
 
-/* Room for `n` members at the end of *io_bytes; false when that does not fit into a size. */
+/* Reserves room for `n` members at the end of *io_bytes; false if the size overflows. */
 static bool place(size_t n, size_t bytes, size_t *io_bytes, size_t *out_at)
 {
     size_t all;
@@ -380,7 +382,7 @@ static enum tandem_status add_nodes(struct building *b)
 {
     const struct tandem_graph *graph = b->options->graph;
     const struct tnd_residency *residency = b->residency;
-    int32_t custom = NONE; /* functions of the program keep their order */
+    int32_t custom = NONE; /* custom functions of the program keep their order */
     for (int i = 0; i < graph->n_nodes; i++) {
         const tandem_tensor *node = graph->nodes[i];
         int32_t at = b->out->n_sources + i;
@@ -405,7 +407,7 @@ static enum tandem_status add_nodes(struct building *b)
     return TANDEM_OK;
 }
 
-/* The host gets outputs and what was written into leaves. */
+/* Adds the last node, which reads outputs and results written into leaves on the host. */
 static enum tandem_status add_end(struct building *b)
 {
     int32_t at = b->out->problem.n_nodes - 1;

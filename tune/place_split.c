@@ -11,9 +11,9 @@
 #include "tune/schedule_internal.h"
 
 enum { NONE = -1, HOST = 0, LAST = TND_SCHEDULE_CURVE_POINTS - 1 };
-enum { ROWS, COLUMNS, BOTH }; /* ways to split a product */
+enum { ROWS, COLUMNS, BOTH }; /* dimensions to split a product by */
 
-/* A side can take a share when it computes from X to Y by itself. */
+/* Whether a side can take a share: it has to compute from X to Y by itself. */
 static bool is_alone(const struct tnd_place_options *options, const struct tnd_place_choice *choice,
                      int side)
 {
@@ -31,7 +31,7 @@ static bool can_split(const tandem_tensor *tensor, const struct tnd_place_node *
            tandem_tensor_is_contiguous(tensor) && tandem_tensor_is_contiguous(tensor->src[1]);
 }
 
-/* By rows: what is known without asking for any more times; false: no device can take a share. */
+/* Describes a split by rows without requesting more times; false: no device can take a share. */
 static bool describe(const struct tnd_place_options *options, int n_sides,
                      const tandem_tensor *tensor, const struct tnd_place_node *node,
                      struct tnd_schedule_split *out)
@@ -57,8 +57,8 @@ static bool describe(const struct tnd_place_options *options, int n_sides,
     return any;
 }
 
-/* The same product by columns of W. The host copies the columns of X for each side, and adds what
- * comes back. */
+/* Turns a split into one by columns of W. The host packs the columns of X for each side, and adds
+ * the sides' results. */
 static void turn_to_columns(const tandem_tensor *tensor, const struct tnd_place_node *node,
                             struct tnd_schedule_split *split)
 {
@@ -91,13 +91,13 @@ static bool is_alike(const struct tnd_schedule_split *a, const struct tnd_schedu
 
 /* ---- whether a split can pay ---- */
 
-/* A side that has X, and what a split is at best from there, Y being wanted by the host. */
+/* A memory that holds X, and the lower bound of a split from there if the host needs Y. */
 struct context {
     const struct tnd_schedule_problem *problem;
     const struct tnd_schedule_split *split;
     int x_at;
-    double lead_us[TND_SCHEDULE_SIDES]; /* what a side takes for any share */
-    double all_us[TND_SCHEDULE_SIDES];  /* and beside that for all of it */
+    double lead_us[TND_SCHEDULE_SIDES]; /* fixed time of a side for any share */
+    double all_us[TND_SCHEDULE_SIDES];  /* additional time of a side for the whole product */
 };
 
 static double upload_us(const struct context *c, int side, double bytes)
@@ -112,7 +112,7 @@ static double download_us(const struct context *c, int side, double bytes)
     return one->own_memory ? tnd_schedule_link_us(&one->download, bytes) : 0;
 }
 
-/* Until X, or of a sum the least share of it, is there. */
+/* Time until X arrives, or, by columns, the smallest share of it. */
 static double x_us(const struct context *c, int side, bool is_shared)
 {
     const struct tnd_schedule_split *split = c->split;
@@ -136,8 +136,8 @@ static void find_leads(struct context *c)
     }
 }
 
-/* When the shares of all sides are done together, without fixed parts of times and slow-downs. A
- * side that is ready later than that takes no part: the least over all sets of the first ones. */
+/* Time at which all shares end together, without fixed parts of times and slow-downs. A side that
+ * is ready later than that takes no part: the least over all prefixes of the sorted sides. */
 static double together_us(const struct context *c)
 {
     double least_us = INFINITY;
@@ -155,7 +155,7 @@ static double together_us(const struct context *c)
     return least_us;
 }
 
-/* The best side alone, the way of X and Y included. */
+/* The best single side, transfers of X and Y included. */
 static int find_single(const struct context *c, double *out_us)
 {
     const struct tnd_schedule_split *split = c->split;
@@ -173,8 +173,8 @@ static int find_single(const struct context *c, double *out_us)
     return single;
 }
 
-/* Whether shares on several sides can gain more than twice the error bars and the least share over
- * the best side alone. *out_us: what they take at best. */
+/* Whether shares on several sides can gain more than twice the error bars, and more than the least
+ * gain, over the best single side. *out_us: their lower bound. */
 static bool may_gain(struct context *c, double *out_us)
 {
     const struct tnd_schedule_split *split = c->split;
@@ -201,7 +201,7 @@ static bool may_gain(struct context *c, double *out_us)
     return single_us - *out_us > fmax(TND_SCHEDULE_GAIN * sqrt(squares), TND_RULE_LEAD * single_us);
 }
 
-/* INFINITY where it cannot; else what it takes at best from X in host memory. */
+/* Lower bound of the time from X in host memory; INFINITY if a split cannot pay. */
 static double may_pay(const struct tnd_schedule_problem *problem,
                       const struct tnd_schedule_split *split)
 {
@@ -218,7 +218,7 @@ static double may_pay(const struct tnd_schedule_problem *problem,
 
 /* ---- kinds ---- */
 
-/* A line over the shares through the times of all and of half of it. */
+/* Fills in the curves of shares, through the times of the whole and of half of it. */
 static void draw_curves(const struct tnd_place_options *options, int i,
                         const struct tnd_place_node *node, int n_sides,
                         struct tnd_schedule_split *split)
@@ -239,7 +239,7 @@ static void draw_curves(const struct tnd_place_options *options, int i,
     }
 }
 
-/* Whether the kind is known; *out: NONE where no split pays. */
+/* Whether the kind is known; *out: its index, NONE if no split pays. */
 static bool find_kind(const struct tnd_place_problem *problem,
                       const struct tnd_schedule_split by[BOTH], int *out)
 {
@@ -255,8 +255,8 @@ static bool find_kind(const struct tnd_place_problem *problem,
     return false;
 }
 
-/* By rows, or by columns where that is clearly faster on idle lanes: it takes copies of weights and
- * changes bits. NULL: neither pays. */
+/* Chooses a split by rows, or by columns if that is clearly faster on idle lanes, since it copies
+ * weights and changes the bits of results. NULL: neither pays. */
 static struct tnd_schedule_split *choose(const struct tnd_place_options *options, int i,
                                          const struct tnd_place_node *node,
                                          const struct tnd_schedule_problem *problem,

@@ -12,8 +12,8 @@
 struct tnd_placement {
     int n;
     struct tnd_placed *list;     /* by address */
-    struct tnd_expert_use *uses; /* of each entry of the list */
-    float *shares;               /* of all */
+    struct tnd_expert_use *uses; /* one per entry of the list */
+    float *shares;               /* shares of all entries, one after the other */
 };
 
 static int compare(const void *a, const void *b)
@@ -26,7 +26,8 @@ static int compare(const void *a, const void *b)
     return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
-/* Copies the shares of all entries, which point to the copies then. False: no memory. */
+/* Copies the shares of all entries and makes the entries point to the copies. False: out of memory.
+ */
 static bool copy_shares(struct tnd_placement *placement)
 {
     size_t n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which weights are kept on which device, as decided once (fit_model.h). Weights are known by the
+ * A fixed assignment of weights to devices, as fit_model.h chose it. Weights are identified by the
  * address of their data. */
 #ifndef TND_PLACEMENT_H
 #define TND_PLACEMENT_H
@@ -9,26 +9,26 @@
 
 struct tnd_placed {
     const void *data;    /* of the root tensor */
-    int32_t slot;        /* backend; that of the CPU: in host memory */
-    const float *shares; /* {n_shares}: of all tokens, those that use each expert; NULL: unknown */
+    int32_t slot;        /* of the backend; the CPU's slot: host memory */
+    const float *shares; /* {n_shares}: fraction of tokens that use each expert; NULL: unknown */
     int64_t n_shares;
 };
 
 struct tnd_placement;
 
-/** Copies the list and its shares. Of entries with the same data the smallest slot counts. Errors:
- *  MEMORY. */
+/** Copies the list and its shares. If entries have the same data, the smallest slot counts. Errors:
+ * MEMORY. */
 enum tandem_status tnd_placement_new(const struct tnd_placed *list, int n,
                                      struct tnd_placement **out_placement,
                                      struct tandem_error *error);
 /** NULL is allowed. */
 void tnd_placement_free(struct tnd_placement *placement);
 
-/** Slot of the weight; -1 for one of which nothing was decided, and for a placement of NULL. */
+/** Slot of a weight; -1 if the placement does not mention it or is NULL. */
 int tnd_placement_slot(const struct tnd_placement *placement, const void *data);
-/** How experts of the weight are used; NULL: unknown. Belongs to the placement. */
+/** Use of the weight's experts; NULL: unknown. Owned by the placement. */
 struct tnd_expert_use *tnd_placement_use(const struct tnd_placement *placement, const void *data);
-/** Those of `devices` (bit a slot) that shall not keep the weight. */
+/** The subset of `devices` (bit a slot) that must not keep the weight. */
 uint32_t tnd_placement_refused(const struct tnd_placement *placement, const void *data,
                                uint32_t devices);
 

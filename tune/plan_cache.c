@@ -37,7 +37,7 @@ void tnd_plan_cache_begin_round(struct tnd_plan_cache *memory)
     memory->round++;
 }
 
-/* The key's slot, or the empty one where it belongs. */
+/* The key's slot, or the empty slot for it. */
 static struct tnd_plan_cache_entry *slot_of(struct tnd_plan_cache_entry *slots, size_t capacity,
                                             const struct tnd_plan_cache_key *key)
 {
@@ -82,7 +82,7 @@ const struct tnd_plan_cache_entry *tnd_plan_cache_put(struct tnd_plan_cache *mem
                                                       const struct tnd_plan_cache_key *key,
                                                       const struct tnd_place_choice *chosen)
 {
-    TND_ASSERT(key->threads != 0); /* which marks an empty slot */
+    TND_ASSERT(key->threads != 0); /* 0 marks an empty slot */
     struct tnd_plan_cache_entry *slot = slot_of(memory->slots, memory->capacity, key);
     if (slot->key.threads == 0) {
         make_room(memory);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the planner has chosen before, by problem. A choice that was made by a table which serves no
- * more is kept as the incumbent: it is looked at again, and stays unless it is clearly beaten. */
+ * Choices of the planner, by problem. A choice made with an earlier table is kept as the incumbent:
+ * it is compared again, and stays unless another one is clearly better. */
 #ifndef TND_PLAN_CACHE_H
 #define TND_PLAN_CACHE_H
 
@@ -8,10 +8,10 @@
 
 struct tnd_plan_cache_key {
     int64_t n, k, m;
-    int32_t type; /* of the weights; other operations: TND_PLAN_CACHE_OPS + op */
+    int32_t type; /* type of the weights; for other operations TND_PLAN_CACHE_OPS + op */
     int32_t threads;
     int32_t side;   /* slot of the device, 0: host memory, or TND_PLACE_ANY */
-    int32_t weight; /* enum tnd_weight_kind: some candidates take constant weights only */
+    int32_t weight; /* enum tnd_weight_kind: some candidates only take constant weights */
 };
 
 enum { TND_PLACE_ANY = -1, TND_PLAN_CACHE_OPS = 1024 };
@@ -19,15 +19,17 @@ enum tnd_weight_kind {
     TND_WEIGHT_CHANGES,
     TND_WEIGHT_CONSTANT,
     TND_WEIGHT_PART_OF_CONSTANT,
-    TND_WEIGHT_WARM = 4,    /* added to the others: all weights of the graph fit into the cache */
-    TND_WEIGHT_EXPERTS = 8, /* added to the others: of experts; n and m are those expected */
-    TND_WEIGHT_SINGLE = 16, /* added where it has no room: it may not travel */
-    TND_WEIGHT_REFUSED = 32 /* times the bits of slots without room for it, added to them */
+    TND_WEIGHT_WARM = 4, /* added to the others: all weights of the graph fit into the cache */
+    TND_WEIGHT_EXPERTS =
+        8, /* added to the others: product of experts; n and m are the expected ones */
+    TND_WEIGHT_SINGLE = 16, /* added if a device has no room: weights in flight are not allowed */
+    TND_WEIGHT_REFUSED =
+        32 /* times the bits of slots without room for the weight; added to the others */
 };
 
 struct tnd_plan_cache_entry {
     struct tnd_plan_cache_key key; /* threads == 0: empty slot */
-    uint32_t round;                /* of the memory when it was chosen */
+    uint32_t round;                /* round of the cache in which it was chosen */
     struct tnd_place_choice chosen;
 };
 
@@ -41,17 +43,17 @@ struct tnd_plan_cache {
 /** Errors: MEMORY. */
 enum tandem_status tnd_plan_cache_init(struct tnd_plan_cache *memory);
 void tnd_plan_cache_fini(struct tnd_plan_cache *memory);
-/** Forgets everything. */
+/** Removes all entries. */
 void tnd_plan_cache_clear(struct tnd_plan_cache *memory);
-/** From now on everything that is cached is an incumbent. */
+/** Starts a round: all cached choices become incumbents. */
 void tnd_plan_cache_begin_round(struct tnd_plan_cache *memory);
 
-/** What is cached of a problem, of this round or an incumbent; NULL: nothing. Lives until
- *  something is kept. */
+/** The cached choice of a problem, of this round or an incumbent; NULL: none. Valid until the next
+ * tnd_plan_cache_put. */
 const struct tnd_plan_cache_entry *tnd_plan_cache_find(const struct tnd_plan_cache *memory,
                                                        const struct tnd_plan_cache_key *key);
-/** Remembers a choice of this round. Without room everything else is forgotten first: choices are
- *  cheap to find again. */
+/** Stores a choice of this round. If the cache cannot grow, removes all other entries first:
+ * choices are cheap to find again. */
 const struct tnd_plan_cache_entry *tnd_plan_cache_put(struct tnd_plan_cache *memory,
                                                       const struct tnd_plan_cache_key *key,
                                                       const struct tnd_place_choice *chosen);

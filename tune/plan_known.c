@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Keys of graphs, and a handful of plans. */
+ * Hashes graphs and stores their plans. */
 #include "tune/plan_known.h"
 
 #include <string.h>
 
-/* Odd numbers without a pattern, so that sums of products tell their factors apart. */
+/* Odd numbers without a pattern, so that sums of products with them rarely collide. */
 #define FACTOR_1 0x9e3779b97f4a7c15u
 #define FACTOR_2 0xc2b2ae3d27d4eb4fu
 #define FACTOR_3 0x165667b19e3779f9u
@@ -16,7 +16,8 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 32;
 }
 
-/* Shape and memory of a tensor. The products do not wait for each other. */
+/* Hashes shape and memory of a tensor. The multiplications are independent, so that they overlap.
+ */
 static uint64_t key_of_tensor(const struct tandem_graph *graph, const struct tandem_tensor *tensor)
 {
     const struct tandem_tensor *root = tensor->root;
@@ -40,7 +41,7 @@ uint64_t tnd_plan_known_key(const struct tandem_graph *graph, uint64_t seed)
         uint64_t params = 0;
         if (node->op == TANDEM_OP_MUL_MAT_ID || node->op == TANDEM_OP_CONV_INT8 ||
             node->op == TANDEM_OP_PRODUCT_INT8 || tnd_op_traits(node->op)->family == TND_OP_work) {
-            return 0; /* how often experts are used; what operations describe elsewhere */
+            return 0; /* use of experts; operations described elsewhere */
         }
         memcpy(words, &node->params, sizeof(node->params));
         for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++) {

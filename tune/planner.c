@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The planner: what is chosen for each node, by table, rule or force. */
+ * The planner: plans each node by the table, the rule or a forced profile. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -120,7 +120,7 @@ int tnd_planner_placed_slot(struct tnd_planner *planner, const void *data)
     return slot;
 }
 
-/* Threads that wait for each other's CPU only cost. */
+/* Threads to use: more than there are CPUs would wait for each other. */
 static int limit_of(const struct tnd_planner *planner, int n_threads)
 {
     TND_ASSERT(n_threads >= 1);
@@ -144,16 +144,17 @@ bool tnd_planner_is_warm(struct tnd_planner *planner, const struct tandem_graph 
     return has_warm && tnd_graph_stays_in(graph, planner->cache_bytes);
 }
 
-/* Whether the table is there, and nothing was said of the type yet. */
+/* Whether to log that the table lacks a type: there is a table, and the type was not logged yet. */
 static bool should_report(struct tnd_planner *planner, enum tandem_type type)
 {
-    uint32_t bit = UINT32_C(1) << (unsigned)type % 32; /* BCML1 (241) alone wraps, to a free bit */
+    /* only BCML1 (241) exceeds 31 bits; it wraps to a free one */
+    uint32_t bit = UINT32_C(1) << (unsigned)type % 32;
     bool first = (planner->types_reported & bit) == 0;
     planner->types_reported |= bit;
     return planner->table != NULL && first;
 }
 
-/* False where nothing is gained by remembering. */
+/* Builds the cache key of an operation that is no product; false if caching it gains nothing. */
 static bool key_of_whole(const struct tnd_plan_run *run, const tandem_tensor *node,
                          struct tnd_plan_cache_key *out)
 {
@@ -173,7 +174,7 @@ static bool key_of_whole(const struct tnd_plan_run *run, const tandem_tensor *no
 static const struct tnd_place_choice *recall(struct tnd_plan_run *run, const tandem_tensor *node,
                                              int side);
 
-/* Products of experts, in host memory; false: no profile takes them. */
+/* Chooses for a product of experts in host memory; false: no profile supports it. */
 static bool choose_experts(struct tnd_plan_run *run, const tandem_tensor *node,
                            struct tandem_plan_node *out)
 {
@@ -213,7 +214,7 @@ static void choose_whole(void *user, const tandem_tensor *node, struct tandem_pl
     }
 }
 
-/* On the device of a side, from memory where the same work was asked for before. */
+/* Time of an operation on a side's device, cached by its work. */
 static bool device_op_at(void *user, const tandem_tensor *node, int side,
                          struct tnd_schedule_time *out)
 {
@@ -277,7 +278,7 @@ static void key_of_product(const struct tnd_plan_run *run, const tandem_tensor *
     out->weight = weight_kind_of(run, node->src[0]) + (is_experts ? TND_WEIGHT_EXPERTS : 0);
 }
 
-/* As tnd_plan_choose_product, from memory where the shape was seen before. */
+/* Like tnd_plan_choose_product, cached by shape. */
 static const struct tnd_place_choice *recall(struct tnd_plan_run *run, const tandem_tensor *node,
                                              int side)
 {
@@ -295,7 +296,7 @@ static const struct tnd_place_choice *recall(struct tnd_plan_run *run, const tan
     return &known->chosen;
 }
 
-/* Says once a type that the table does not cover it. */
+/* Notes a type that the table does not cover, to be logged once. */
 static void note_rule(struct tnd_plan_run *run, const tandem_tensor *node,
                       const struct tandem_plan_node *chosen)
 {
@@ -326,7 +327,7 @@ static bool product_at(void *user, const tandem_tensor *node, int side,
     return found;
 }
 
-/* Half of the rows or columns by the same choice, once a shape. */
+/* Time of half of the rows or columns with the same choice, cached by shape. */
 static double half_at(void *user, const tandem_tensor *node, int side, enum tandem_split split)
 {
     struct tnd_plan_run *run = user;
@@ -340,7 +341,7 @@ static double half_at(void *user, const tandem_tensor *node, int side, enum tand
     return choice.half_us[split];
 }
 
-/* Without placing: `side` is TND_PLACE_ANY, or 0 for host memory. */
+/* Chooses without placing: `side` is TND_PLACE_ANY, or 0 for host memory. */
 static void choose(struct tnd_plan_run *run, const tandem_tensor *node, int side,
                    struct tandem_plan_node *out)
 {
@@ -355,7 +356,7 @@ static void choose(struct tnd_plan_run *run, const tandem_tensor *node, int side
     choose_whole(run, node, out);
 }
 
-/* With devices: nodes are placed together. */
+/* Plans with devices: places all nodes together. */
 static enum tandem_status place(struct tnd_plan_run *run, const struct tandem_graph *graph,
                                 enum tnd_plan_kind kind, struct tandem_plan *plan,
                                 struct tandem_error *error)
@@ -379,7 +380,8 @@ static enum tandem_status place(struct tnd_plan_run *run, const struct tandem_gr
     };
     struct tandem_plan_node forced;
     memcpy(options.slots, run->slots, sizeof(options.slots));
-    /* A profile that is on one device from end to end takes the other operations along. */
+    /* With a forced profile whose stages are all on one device, other operations go to that device
+     * too. */
     if (planner->forced >= 0 && tnd_plan_node_for_profile(planner->registry, planner->forced,
                                                           TANDEM_TYPE_Q4_0, 1, &forced)) {
         const struct tandem_task_config *init = &forced.stage[TANDEM_STAGE_INIT];
@@ -397,7 +399,7 @@ static enum tandem_status place(struct tnd_plan_run *run, const struct tandem_gr
     return TANDEM_OK;
 }
 
-/* Says once that a device is open of which nothing was measured; NULL: not now. */
+/* Name of an open device without times, to be logged once; NULL: none, or logged before. */
 static const char *unmeasured_device(struct tnd_plan_run *run)
 {
     struct tnd_planner *planner = run->planner;
@@ -412,7 +414,7 @@ static const char *unmeasured_device(struct tnd_plan_run *run)
     return NULL;
 }
 
-/* Outside of the lock. */
+/* Logs what the table does not cover. Call it without the lock. */
 static void tell_rule(const struct tnd_plan_run *run)
 {
     char text[TND_PROBLEM_MAX];
@@ -431,7 +433,7 @@ static void tell_rule(const struct tnd_plan_run *run)
     }
 }
 
-/* Key of everything that the graph's placement depends on now; 0: it is placed each time. */
+/* Hash of everything that the graph's placement depends on; 0: it must be placed anew each time. */
 static uint64_t key_of_placed(const struct tnd_plan_run *run, const struct tandem_graph *graph,
                               enum tnd_plan_kind kind)
 {
@@ -449,7 +451,7 @@ static uint64_t key_of_placed(const struct tnd_plan_run *run, const struct tande
     return tnd_plan_known_key(graph, tnd_hash_words(words, sizeof(words)) ^ refused);
 }
 
-/* The nodes are placed together, as before where all is as it was. *io_plan may become another. */
+/* Places all nodes, or copies the known plan of an equal graph. May replace *io_plan. */
 static enum tandem_status place_known(struct tnd_plan_run *run, const struct tandem_graph *graph,
                                       enum tnd_plan_kind kind, struct tandem_plan **io_plan,
                                       struct tandem_error *error)

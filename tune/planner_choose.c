@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the planner chooses for one node: by force, by the table, by the rule. */
+ * Chooses for one node: by a forced profile, by the table, by the rule. */
 #include <string.h>
 
 #include "base/cpu.h"
@@ -15,7 +15,7 @@
 #include "tune/rule.h"
 #include "tune/stream_cost.h"
 
-/* What a product costs that runs by the rule: a candidate with times is preferred. */
+/* Time of a product planned by the rule: so long that a candidate with times is preferred. */
 #define BY_RULE_US 1e9
 
 uint32_t tnd_plan_refused(const struct tnd_planner *planner, const tandem_tensor *weight)
@@ -46,8 +46,8 @@ bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile,
     return true;
 }
 
-/* Idle workers sleep where a stage lasts longer than waking them takes: all of them while a device
- * or one thread works, those that are left over while fewer threads work. */
+/* Idle workers sleep during stages that take longer than waking them: all workers while a device or
+ * one thread works, the rest while fewer threads work. */
 static void choose_waiting(const struct tnd_planner *planner, const struct tnd_prediction *chosen,
                            int n_threads, struct tandem_plan_node *out)
 {
@@ -68,8 +68,8 @@ static void choose_waiting(const struct tnd_planner *planner, const struct tnd_p
     }
 }
 
-/* Whether the table has a time for the CPU's own profile. Without it (void, or never measured) what
- * else the table knows would win unopposed. */
+/* Whether the table has a time of the CPU's own profile. Without one (removed as wrong, or never
+ * measured) any other profile in the table would win unopposed. */
 static bool knows_cpu(const struct tandem_table *table, const struct tnd_candidate *candidates,
                       int n_candidates, const struct tnd_problem *problem, int n_threads)
 {
@@ -78,7 +78,7 @@ static bool knows_cpu(const struct tandem_table *table, const struct tnd_candida
     while (candidate < n_candidates && strcmp(candidates[candidate].profile.name, "cpu") != 0) {
         candidate++;
     }
-    bool found = candidate == n_candidates; /* the CPU does not take the product at all */
+    bool found = candidate == n_candidates; /* the CPU does not support the product */
     for (int t = 1; t <= n_threads && !found; t = tnd_next_thread_count(table, t, n_threads)) {
         found = tnd_predict(table, candidates, candidate, problem, t, NULL, &prediction);
         if (t == n_threads) {
@@ -88,11 +88,11 @@ static bool knows_cpu(const struct tandem_table *table, const struct tnd_candida
     return found;
 }
 
-/* The choice of another table, as this one predicts it. */
+/* The choice made with an earlier table, as the present one predicts it. */
 struct incumbent {
-    const struct tandem_plan_node *node; /* NULL: there is none */
+    const struct tandem_plan_node *node; /* NULL: none */
     const struct tnd_candidate *candidates;
-    struct tnd_prediction prediction; /* candidate -1: the table knows it no more */
+    struct tnd_prediction prediction; /* candidate -1: the present table has no times of it */
     bool met_cpu;                     /* the table has a time for the CPU's own profile */
 };
 
@@ -175,7 +175,7 @@ int tnd_plan_side(const struct tnd_plan_run *run, const struct tandem_plan_node 
     return 0;
 }
 
-/* Whether a profile of the rule may serve, as far as its errors are known. */
+/* Whether a profile of the rule is allowed by what is known of its errors. */
 static bool is_right(const struct tnd_planner *planner, const char *profile, enum tandem_type type)
 {
     const enum tnd_verdict verdict =
@@ -186,8 +186,8 @@ static bool is_right(const struct tnd_planner *planner, const char *profile, enu
     return verdict != TND_VERDICT_WRONG && (verdict != TND_VERDICT_UNKNOWN || !needs_check);
 }
 
-/* By the rule, which knows no devices. Where another profile is forced, the rows serve: the caller
- * wants no copies. */
+/* Chooses by the rule, which uses no devices. If another profile is forced, unpacked rows are used,
+ * since the caller wants no copies. */
 static void choose_by_rule(const struct tnd_planner *planner, const tandem_tensor *node,
                            const struct tnd_problem *problem, int threads,
                            struct tandem_plan_node *out)
@@ -290,7 +290,7 @@ void tnd_plan_choose_threads(const struct tnd_plan_run *run, const tandem_tensor
     out->stage[TANDEM_STAGE_COMPUTE].parallel = threads > 1;
 }
 
-/* As the table measured it, or as it is here; false: nobody knows it. */
+/* Describes a profile as in the table, or else as in the registry; false: unknown. */
 static bool profile_of(const struct tnd_planner *planner, const char *name, enum tandem_type type,
                        struct tnd_table_profile *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Between the files of the planner: planner.c keeps what was chosen and makes plans,
- * planner_choose.c chooses for one node. All is called under the planner's lock. */
+ * Shared by the files of the planner: planner.c caches choices and makes plans, planner_choose.c
+ * chooses for one node. Call everything with the planner's lock held. */
 #ifndef TND_PLANNER_INTERNAL_H
 #define TND_PLANNER_INTERNAL_H
 
@@ -18,60 +18,59 @@ struct tnd_planner {
     int n_cpus;
     int n_cores;
     tnd_candidates_fn candidates;
-    tnd_refused_fn refused_by; /* NULL: there is room for all weights */
+    tnd_refused_fn refused_by; /* NULL: all devices have room for all weights */
     void *refused_user;
     size_t cache_bytes;
-    pthread_mutex_t lock; /* guards everything below; ahead of those of
-                             refused_by, never held together with another one */
+    /* guards everything below; taken before the locks of refused_by, and never with another one */
+    pthread_mutex_t lock;
     const struct tandem_table *table;
-    bool has_warm; /* the table knows times of weights that stay in the cache */
+    bool has_warm; /* the table has times of weights that stay in the cache */
     double error_bound;
     int forced;
-    uint32_t types_reported; /* bit a type: its absence from the table was logged */
-    bool idle_reported;      /* a device that nobody has measured was logged */
+    uint32_t types_reported; /* bit a type: logged that the table lacks it */
+    bool idle_reported;      /* logged that a device was never measured */
     struct tnd_plan_cache memory;
     struct tnd_placement *placement; /* NULL: weights may be anywhere */
     struct tnd_schedule_cache schedules;
     struct tnd_plan_known known;
 };
 
-/* One graph that is being planned. */
+/* State of planning one graph. */
 struct tnd_plan_run {
     struct tnd_planner *planner;
     int n_threads;
     double handoff_us; /* measured between that many threads; 0: unknown */
     bool is_warm;      /* the weights stay in the cache */
-    bool is_single;    /* nothing at once: no weights in flight, no schedule */
+    bool is_single;    /* no weights in flight, no schedule */
     int n_devices;
     uint8_t slots[TND_MAX_SLOTS];
-    bool is_new;                 /* something was chosen that was not remembered */
-    bool is_beyond;              /* for a node's M, too far from the measured ones */
-    const tandem_tensor *report; /* a node that the table does not cover, to be told */
-    bool is_report_beyond;       /* that is why */
+    bool is_new;                 /* a choice was not in the cache */
+    bool is_beyond;              /* a node's M was too far from the measured ones */
+    const tandem_tensor *report; /* a node that the table does not cover, to be logged */
+    bool is_report_beyond;       /* because its M is too far from the measured ones */
 };
 
-/** Bit a slot: devices without room for the weight, or where it is not to be. */
+/** Devices (bit a slot) without room for the weight, or not meant to keep it by the placement. */
 uint32_t tnd_plan_refused(const struct tnd_planner *planner, const tandem_tensor *weight);
-/** The problem of a node; for products of experts that of the plain product that stands for them.
- */
+/** The problem of a node; for products of experts the equivalent plain product (experts.h). */
 void tnd_plan_problem(const struct tnd_planner *planner, const tandem_tensor *node,
                       struct tnd_problem *out);
-/** Side at which a choice reads X and leaves the result; 0: host memory. */
+/** Side where a choice reads X and leaves its result; 0: host memory. */
 int tnd_plan_side(const struct tnd_plan_run *run, const struct tandem_plan_node *node);
 
-/** The best candidate at one side, or among all (TND_PLACE_ANY); a profile of "" when there is
- *  none. `before` (may be NULL): what another table chose. */
+/** Finds the best candidate on one side, or on any (TND_PLACE_ANY); a profile of "" if there is
+ * none. `before` (may be NULL): the choice made with an earlier table. */
 void tnd_plan_choose_product(struct tnd_plan_run *run, const tandem_tensor *node, int side,
                              const struct tandem_plan_node *before, struct tnd_place_choice *out);
-/** What direct sums take on the CPU, all threads, or on the device in a slot, by the table; false:
- *  the node is another one, or nothing is known. */
+/** Time of direct sums (a convolution method) by the table, on all threads of the CPU or on the
+ * device in a slot. False if the node is another operation or the time is unknown. */
 bool tnd_plan_conv_time(const struct tnd_plan_run *run, const tandem_tensor *node, int slot,
                         struct tnd_schedule_time *out);
-/** Threads of another operation: by the table where it knows the operation, else by the rule.
- *  `incumbent`: what another table chose; 0: nothing. */
+/** Chooses the threads of an operation that is no product: by the table if it has times of the
+ * operation, else by the rule. `incumbent`: the choice made with an earlier table; 0: none. */
 void tnd_plan_choose_threads(const struct tnd_plan_run *run, const tandem_tensor *node,
                              int incumbent, struct tandem_plan_node *out);
-/** What half of the rows or columns of W take by a choice that the table made for all of them. */
+/** Time of half of the rows or columns of W with the choice made for all of them. */
 double tnd_plan_half_us(const struct tnd_plan_run *run, const tandem_tensor *node,
                         const struct tnd_place_choice *choice, enum tandem_split split);
 

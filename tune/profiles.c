@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Profiles as timing tables describe them, and their resolution against the backends of a runtime.
- * What each profile does is said by the backend that brings it. */
+ * Describes profiles as tables do, and resolves them against the backends of a runtime. The backend
+ * that provides a profile defines its stages. */
 #include "tune/profiles.h"
 
 #include <stdio.h>

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * Profiles: the named ways of computing a matrix product. Backends bring them. A profile describes
- * its stages for a weight type by names of devices; resolving it against a registry gives the task
- * configs of a plan. */
+ * Profiles: the named methods of computing a matrix product, provided by backends. A profile
+ * describes its stages for a weight type by names of devices; resolving it against a registry
+ * yields the task configs of a plan. */
 #ifndef TND_PROFILES_H
 #define TND_PROFILES_H
 
 #include "backends/registry.h"
 #include "table/tnd_table.h"
 
-/* `registry` NULL: the profiles of the first device of each kind of this build. Indices are those
- * of one registry. Profile 0 is the CPU's own, which can compute every product. */
+/* Indices of profiles belong to one registry; NULL: the profiles of the first device of each kind
+ * in this build. Profile 0 is the CPU's own, which can compute every product. */
 
 int tnd_profile_count(const struct tnd_registry *registry);
-/** NULL outside. Until a backend is added. */
+/** NULL if out of range. Valid until a backend is added. */
 const struct tnd_profile *tnd_profile_at(const struct tnd_registry *registry, int i);
-/** Whether a profile of that name belongs to a kind of backend that is known, here or not. */
+/** Whether a kind of backend has a profile of this name, whether or not a device of it is present.
+ */
 bool tnd_profile_is_known(const struct tnd_registry *registry, const char *name);
 /** Index by name, or -1. */
 int tnd_profile_find(const struct tnd_registry *registry, const char *name);
@@ -23,19 +24,19 @@ int tnd_profile_find(const struct tnd_registry *registry, const char *name);
  *  type. */
 bool tnd_profile_describe(const struct tnd_registry *registry, int i, enum tandem_type type,
                           struct tnd_table_profile *out);
-/** As tnd_profile_describe, by name, for devices too that are not here: tables of other machines
- *  name them. */
+/** Like tnd_profile_describe, by name, also for devices that are not present: tables of other
+ * machines name them. */
 bool tnd_profile_describe_name(const struct tnd_registry *registry, const char *name,
                                enum tandem_type type, struct tnd_table_profile *out);
 
-/** Whether both have the same stages, whatever their names. */
+/** Whether both have the same stages; names are ignored. */
 bool tnd_profile_is_same(const struct tnd_table_profile *a, const struct tnd_table_profile *b);
-/** Whether an earlier profile has the same stages for `type`: F32 weights need no INIT, so that
- *  profiles which differ in who dequantises become one. */
+/** Whether an earlier profile has the same stages for `type`: F32 weights need no INIT, which makes
+ * profiles equal that differ only in the backend that dequantises. */
 bool tnd_profile_is_twin(const struct tnd_registry *registry, int i, enum tandem_type type);
 
-/** Turns a described profile into task configs. False when a backend is not open; `reason` (NULL
- *  allowed, n  bytes) then says which and why. */
+/** Resolves a described profile to task configs. False if a backend is not open; `reason` (NULL
+ * allowed, n bytes) then gets its name and why. */
 bool tnd_profile_resolve(const struct tnd_table_profile *profile,
                          const struct tnd_registry *registry,
                          struct tandem_task_config out[TANDEM_STAGES], char *reason, size_t n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Roofs of matrix products. A roof must never be too low: the highest peak that a kernel could
- * reach counts, and weights are read once. */
+ * Lower bounds of the time of matrix products. They must never be too high, so they use the highest
+ * peak that a kernel could reach, and read weights once. */
 #include "tune/roof.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "backends/task.h"
 #include "tandem/tensor.h"
 
-/* Operations a microsecond, a multiply-add counted as two. */
+/* Peak in operations per microsecond; a multiply-add counts as two. */
 static double rate(const struct tandem_table *table, enum tandem_type type, int threads)
 {
     double gops =

@@ -35,7 +35,7 @@ bool tnd_rule_rounds(const char *profile)
     return strcmp(profile, rounding) == 0;
 }
 
-/* Work from which a share is worth its hand-off, by the unit of the operation's cost. */
+/* Least work of a share that is worth its hand-off, in the unit of the operation's cost. */
 static const double worth[] = {
     [TND_COST_NOTHING] = INFINITY,
     [TND_COST_PRODUCT] = TND_RULE_MULTIPLY_ADDS,
@@ -49,14 +49,15 @@ static bool is_worth_sharing(const tandem_tensor *node, double handoff_us)
 {
     const enum tnd_op_cost cost = tnd_op_traits(node->op)->cost;
     if (cost == TND_COST_USER) {
-        return node->params.custom.n_items > 1; /* nothing is known of the user's work */
+        return node->params.custom.n_items > 1; /* the cost of the user's function is unknown */
     }
     const struct tnd_work *work = tnd_work_of(node);
     return (work == NULL || work->n_items > 1) &&
            tnd_node_work(node) / fmax(handoff_us, 1.0) >= worth[cost];
 }
 
-/* A single token only reads the weights, for which one thread a core is enough. */
+/* Threads for a product: a single token is limited by reading the weights, for which one thread per
+ * core is enough. */
 static int limit_of(int64_t tokens, int n_threads, int n_cores)
 {
     return tokens == 1 && n_cores > 0 && n_cores < n_threads ? n_cores : n_threads;
@@ -96,7 +97,7 @@ bool tnd_rule_is_long(const tandem_graph *graph)
     return work > n * TND_RULE_LONG;
 }
 
-/* What it reads and writes; of weights of which rows are taken, these. */
+/* Bytes that a node reads and writes; of weights only the rows that it uses. */
 static double bytes_of(const tandem_tensor *node)
 {
     double bytes = (double)tandem_tensor_bytes(node);

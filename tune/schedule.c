@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The choice: everything on one side, or left to right by cost, against what list scheduling finds;
- * all of them run by the same virtual clock. Start at tnd_schedule_find. */
+ * Chooses a schedule: compares everything on one side, and a left-to-right choice by cost, with the
+ * results of list scheduling and local search, all run by the same virtual clock. Start at
+ * tnd_schedule_find. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 enum { NONE = -1, HOST = 0 };
 
 struct placement {
-    double us; /* INFINITY: there is none */
+    double us; /* INFINITY: none found */
     uint8_t *side;
     int32_t *order;
 };
@@ -30,20 +31,20 @@ struct finding {
     struct tnd_bounds bounds;
     double *marks, *there; /* for tnd_improving */
     int32_t *set_at;
-    struct placement single, best; /* best: of those that may split and overlap */
-    struct placement unsplit;      /* the best of those without a split */
-    struct placement base;         /* that moves are made from */
-    uint8_t *side;                 /* of the placement that is looked at */
+    struct placement single, best; /* `best`: among all, with splits and overlaps */
+    struct placement unsplit;      /* the best one without splits */
+    struct placement base;         /* the present placement of the local search */
+    uint8_t *side;                 /* of the placement being priced */
     int32_t *order, *graph_order;
     uint64_t *keys;
-    uint8_t *is_out; /* nodes that were handed out */
+    uint8_t *is_out; /* nodes already handed out */
     int n_tried;
 };
 
 /* ---- one placement ---- */
 
-/* Keeps a placement that is faster than `best`. What is not, even without slow-downs, is not run
- * with them. */
+/* Keeps a placement that is faster than `best`. Runs it with slow-downs only if it is faster
+ * without them. */
 static void try_order(struct finding *f, const int32_t *order, struct placement *best)
 {
     memcpy(f->moment.side, f->side, (size_t)f->problem->n_nodes);
@@ -90,7 +91,7 @@ static int compare_keys(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* By begin, then by rank: an order that respects all edges. */
+/* Sorts by begin, then by rank, which respects all edges. */
 static void sort_by_begin(struct finding *f)
 {
     int n = f->problem->n_nodes;
@@ -111,8 +112,9 @@ static int next_of(const struct finding *f, int at, bool is_here_wanted)
     return at;
 }
 
-/* The host is busy while it computes: what devices can begin meanwhile is handed out before
- * (`is_eager`), or only what begins before the host's node does. */
+/* Orders nodes for hand-out. The host cannot hand out work while it computes. So, before a node of
+ * the host, it hands out everything that devices can begin before that node ends (`is_eager`), or
+ * only what they begin before the node begins. */
 static void hand_out(struct finding *f, bool is_eager)
 {
     int n = f->problem->n_nodes;
@@ -172,8 +174,8 @@ static void put_all_on(struct finding *f, int side)
     }
 }
 
-/* What it costs to bring the operands of a node to a side; *out_all_there: nothing that the graph
- * has computed must be brought. `arrival_us` serves as a flag: finite where a result is. */
+/* Time of moving the operands of a node to a side; *out_all_there: no computed operand has to be
+ * moved. `arrival_us` is used as a flag: finite where a result is present. */
 static double moves_us(const struct finding *f, int node, int side, bool *out_all_there)
 {
     const struct tnd_schedule_problem *problem = f->problem;
@@ -202,8 +204,8 @@ static double moves_us(const struct finding *f, int node, int side, bool *out_al
     return us;
 }
 
-/* With the way back of the result, since nobody knows yet who wants it. A node that takes as long
- * on a device as here follows its operands. */
+/* Counts the download of the result, since its readers are not placed yet. A node that takes
+ * exactly as long on a device as on the host follows its operands. */
 static int cheapest_side(const struct finding *f, int node)
 {
     const struct tnd_schedule_problem *problem = f->problem;
@@ -253,7 +255,7 @@ static void put_by_cost(struct finding *f)
     }
 }
 
-/* The first one of equals is kept: nothing moves without a reason. */
+/* Of equal placements the first one is kept, so that nothing moves without a gain. */
 static void try_singles(struct finding *f)
 {
     for (int side = 0; side < f->problem->n_sides; side++) {
@@ -266,7 +268,7 @@ static void try_singles(struct finding *f)
     }
 }
 
-/* ---- placements with them ---- */
+/* ---- placements with splits and overlaps ---- */
 
 static bool can_split(const struct finding *f, int node)
 {
@@ -275,7 +277,7 @@ static bool can_split(const struct finding *f, int node)
            f->shares[problem->split_of[node]].is_useful;
 }
 
-/* The best placement so far, with all nodes split that the host has and that gain by it. */
+/* Tries the best single placement with those nodes of the host split that gain by it. */
 static void try_split_of_single(struct finding *f)
 {
     for (int i = 0; i < f->problem->n_nodes; i++) {
@@ -297,14 +299,14 @@ static void copy(const struct finding *f, struct placement *to, const struct pla
     memcpy(to->order, from->order, n * sizeof(to->order[0]));
 }
 
-/* Whether more may be gained over the best placement so far than it is worth looking for. */
+/* Whether the best placement so far is far enough from the bound to look for a better one. */
 static bool is_open(const struct finding *f)
 {
     double best_us = fmin(f->best.us, f->single.us);
     return f->bounds.least_us < best_us * (1 - TND_SCHEDULE_NEAR);
 }
 
-/* From the best placement so far. */
+/* Local search from the best placement so far. */
 static void improve(struct finding *f)
 {
     const struct placement *from = f->best.us <= f->single.us ? &f->best : &f->single;
@@ -345,7 +347,7 @@ static void try_lists(struct finding *f, bool may_split)
     }
 }
 
-/* Looks for the best placement, with splits or without. */
+/* Looks for a better placement, with splits or without. */
 static void look(struct finding *f, bool may_split)
 {
     f->bounds.may_split = may_split;
@@ -378,7 +380,7 @@ static void try_schedules(struct finding *f)
 
 /* ---- the gain and its error bar ---- */
 
-/* Adds the error bars of a node's times by side. */
+/* Adds the error bars of a node's times to the sums of its sides. */
 static void add_errors(const struct finding *f, const struct placement *placement, int node,
                        double *io_errors)
 {
@@ -396,8 +398,9 @@ static void add_errors(const struct finding *f, const struct placement *placemen
     }
 }
 
-/* Error bar of the difference of two placements. Errors on one side go together, since its times
- * come from few curves: what runs there in both does not count. Sides err independently. */
+/* Error bar of the difference of two placements. Errors on one side are fully correlated, since its
+ * times come from few curves, so nodes on the same side in both do not count. Sides err
+ * independently. */
 static double gain_error(const struct finding *f, const struct placement *placement)
 {
     const struct tnd_schedule_problem *problem = f->problem;
@@ -416,9 +419,9 @@ static double gain_error(const struct finding *f, const struct placement *placem
     return sqrt(squares);
 }
 
-/* ---- what comes out ---- */
+/* ---- the result ---- */
 
-/* Back from the span that ended last, from cause to cause. */
+/* Follows causes back from the span that ended last. */
 static void mark_critical(struct tnd_schedule *out)
 {
     int32_t at = NONE;
@@ -475,7 +478,7 @@ static void choose(struct finding *f, struct tnd_schedule *out)
 
 /* ---- memory ---- */
 
-/* Room for `n` members at the end of *io_bytes; false when that does not fit into a size. */
+/* Reserves room for `n` members at the end of *io_bytes; false if the size overflows. */
 static bool place(int64_t n, size_t bytes, size_t *io_bytes, size_t *out_at)
 {
     size_t all;
@@ -483,7 +486,7 @@ static bool place(int64_t n, size_t bytes, size_t *io_bytes, size_t *out_at)
            tnd_mul_size((size_t)n, bytes, &all) && tnd_add_size(*out_at, all, io_bytes);
 }
 
-/* All arrays in one block. */
+/* Allocates all arrays in one block. */
 static enum tandem_status reserve(struct finding *f, struct tnd_schedule *out,
                                   struct tandem_error *error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Bounds: what no placement can be faster than. By paths: what a node and all behind it take at
- * least, moving results included. By work: the sides end no sooner than in the mean, and each node
- * counts where it takes least. No slow-downs. */
+ * Lower bounds of all placements. By paths: the least time of a node and everything after it, moves
+ * of results included. By work: the sides end no sooner than their mean, with each node's least
+ * time. Slow-downs are not counted. */
 #include <math.h>
 #include <stddef.h>
 
@@ -40,7 +40,7 @@ static void price(struct tnd_bounds *b, int node)
     }
 }
 
-/* Raises the tail of a node that another one reads. */
+/* Raises the tail of node `from`, which node `to` reads. */
 static void extend(struct tnd_bounds *b, int from, int to)
 {
     for (int a = 0; a < b->n_options; a++) {
@@ -56,7 +56,7 @@ static void extend(struct tnd_bounds *b, int from, int to)
     }
 }
 
-/* What a node adds to the mean of the sides at least. */
+/* The least that a node adds to the mean time of the sides. */
 static double work(const struct tnd_bounds *b, int node)
 {
     const struct tnd_shares *shares = shares_of(b, node);

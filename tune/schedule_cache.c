@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A handful of schedules; the one that was not used for longest goes first. */
+ * Replaces the least recently used schedule. */
 #include "tune/schedule_cache.h"
 
 #include "base/tnd_status.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The last schedules that were found, by the hash of their problem: planning a graph again that is
- * like an earlier one costs a look-up. */
+ * The latest schedules, by the hash of their problem: planning a graph like an earlier one costs
+ * only a look-up. */
 #ifndef TND_SCHEDULE_CACHE_H
 #define TND_SCHEDULE_CACHE_H
 
@@ -11,19 +11,19 @@ enum { TND_SCHEDULE_CACHED = 16 };
 struct tnd_schedule_cache {
     struct {
         uint64_t hash[2];
-        uint64_t used; /* when, in look-ups; 0: empty */
+        uint64_t used; /* n_lookups at its last use; 0: empty */
         struct tnd_schedule schedule;
     } entries[TND_SCHEDULE_CACHED];
     uint64_t n_lookups;
 };
 
-/** The schedule of a problem with this hash, found before or now. Lives until the next call.
- *  Errors: those of tnd_schedule_find. */
+/** Returns the schedule of a problem with this hash, from the cache or found now. Valid until the
+ * next call. Errors: those of tnd_schedule_find. */
 enum tandem_status tnd_schedule_cached(struct tnd_schedule_cache *cache, const uint64_t hash[2],
                                        const struct tnd_schedule_problem *problem,
                                        const struct tnd_schedule **out_schedule,
                                        struct tandem_error *error);
-/** Forgets everything: times of another table serve. */
+/** Removes all schedules, for a table with other times. */
 void tnd_schedule_cache_clear(struct tnd_schedule_cache *cache);
 
 #endif

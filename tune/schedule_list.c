@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * List scheduling after HEFT: nodes by their rank upward, each on the side where it ends first.
- * Times are the simple ones: no lane slows another one down while it is decided, unless asked for.
- */
+ * List scheduling after HEFT: takes nodes by upward rank and puts each on the side where it ends
+ * first. Ignores slow-downs between lanes unless `counts_slowdown` is set. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +48,8 @@ void tnd_schedule_by_chain(const struct tnd_schedule_problem *problem, int32_t *
     for (int i = 0; i < n; i++) {
         chain[i] = i;
     }
-    for (int i = n - 1; i >= 0; i--) { /* a node that is read has the chain of a reader by now */
+    for (int i = n - 1; i >= 0;
+         i--) { /* readers come later in the graph, so their chains are known */
         for (int32_t e = problem->first_edge[i]; e < problem->first_edge[i + 1]; e++) {
             int32_t from = problem->edges[e].from;
             bool is_first = chain[from] == from || chain[i] < chain[from];
@@ -68,7 +68,7 @@ void tnd_schedule_rank(const struct tnd_schedule_problem *problem, float *rank, 
 {
     memset(rank, 0, (size_t)problem->n_nodes * sizeof(rank[0]));
     for (int i = problem->n_nodes - 1; i >= 0; i--) {
-        if (rank[i] > 0) { /* somebody reads it */
+        if (rank[i] > 0) { /* it has readers */
             rank[i] += (float)mean_move_us(problem, i);
         }
         rank[i] += (float)mean_us(problem, i);
@@ -77,7 +77,7 @@ void tnd_schedule_rank(const struct tnd_schedule_problem *problem, float *rank, 
             TND_ASSERT(from >= 0 && from < i);
             rank[from] = rank[from] > rank[i] ? rank[from] : rank[i];
         }
-        uint32_t bits; /* of a number that is not negative: they rise with it */
+        uint32_t bits; /* of a number >= 0, whose bits sort as it does */
         memcpy(&bits, &rank[i], sizeof(bits));
         keys[i] = (uint64_t)~bits << 32 | (uint32_t)i;
     }
@@ -90,14 +90,15 @@ void tnd_schedule_rank(const struct tnd_schedule_problem *problem, float *rank, 
 /* ---- lanes ---- */
 
 struct lanes {
-    double free_us[TND_SCHEDULE_LANES]; /* from when on nothing is planned */
+    double free_us[TND_SCHEDULE_LANES]; /* time from which on nothing is planned */
     struct {
         double begin_us, end_us;
-    } gaps[TND_SCHEDULE_SIDES][GAPS]; /* before that; the newest ones */
+    } gaps[TND_SCHEDULE_SIDES][GAPS]; /* idle intervals before free_us; the newest ones */
     int next_gap[TND_SCHEDULE_SIDES];
 };
 
-/* When the result of a node is where `side` reads it. */
+/* Time at which the result of a node is in the memory of `side`; `is_noted`: plans the transfers.
+ */
 static double bring(const struct tnd_listing *listing, struct lanes *lanes, int32_t from, int side,
                     bool is_noted)
 {
@@ -114,7 +115,7 @@ static double bring(const struct tnd_listing *listing, struct lanes *lanes, int3
         double *free_us =
             &lanes->free_us[tnd_schedule_queue(problem, there, TND_SCHEDULE_DOWNLOAD)];
         double us = tnd_schedule_link_us(&problem->sides[there].download, problem->bytes[from]);
-        at = (double)listing->end_us[from] + us; /* right behind the work; later works shift */
+        at = (double)listing->end_us[from] + us; /* right after the work; later work is delayed */
         *free_us = is_noted ? fmax(*free_us, (double)listing->end_us[from]) + us : *free_us;
         arrival[HOST] = is_noted ? (float)at : arrival[HOST];
     }
@@ -128,7 +129,7 @@ static double bring(const struct tnd_listing *listing, struct lanes *lanes, int3
     return at;
 }
 
-/* When the host can go on to the next node. */
+/* Time at which the host can continue with the next node. */
 static double handed_out_at(const struct tnd_listing *listing, int32_t node)
 {
     bool is_there = listing->side[node] != HOST && listing->side[node] != TND_SCHEDULE_SPLIT;
@@ -148,7 +149,8 @@ static double operands_at(const struct tnd_listing *listing, struct lanes *lanes
     return at;
 }
 
-/* The first begin from `ready_us` on; *out_gap: where, -1: behind everything. */
+/* The earliest begin from `ready_us` on; *out_gap: index of its gap, -1: after everything planned.
+ */
 static double find_begin(const struct lanes *lanes, int side, double ready_us, double us,
                          int *out_gap)
 {
@@ -211,7 +213,7 @@ static const struct tnd_shares *shares_of(const struct tnd_listing *listing, int
     return shares->is_useful ? shares : NULL;
 }
 
-/* On all of its sides at once, once all are free. */
+/* A split node begins on all of its sides at once, when all of them are free. */
 static double begin_of_split(const struct tnd_listing *listing, struct lanes *lanes, int node,
                              const struct tnd_shares *shares)
 {

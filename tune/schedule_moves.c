@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * A placement is improved by moves: a node goes to another side and another place in the order, or
- * to another side with nodes that it reads; drawn by chance but the same each time. What is not
- * slower stays. A move is given up as soon as what it has handed out cannot be in time, and what is
- * handed out before it is not priced again. Where moves gain nothing more, they begin anew from the
- * best placement with some sides drawn by chance. Ends near the bound, when nothing better was
- * found for long, or when more would cost more than it can save. */
+ * Improves a placement by local search. A move puts a node on another side and at another position
+ * in the order, or puts it on another side together with nodes that it reads. Moves are drawn at
+ * random, with the same sequence each time, and kept if they are not slower. Pricing a move resumes
+ * at the first changed position and stops as soon as a node handed out cannot meet the limit. When
+ * moves gain nothing more, the search restarts from the best placement with some sides drawn at
+ * random. It ends near the bound, after long without a gain, or when further steps would cost more
+ * than they can save. */
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 
 enum { HOST = 0, NONE = -1, NEVER = INT32_MAX, MOST_GROUP = TND_SCHEDULE_REACH };
 
-/* As of the moment before a place in the order. */
+/* State of the moment before a position in the order. */
 struct mark {
     double now_us;
     bool slept;
@@ -62,8 +63,8 @@ static void go_back_to(struct tnd_improving *m, int place)
     }
 }
 
-/* Prices the placement that moves are made from, and keeps what was known at each place. Before
- * place `first` nothing has changed since the last time. */
+/* Prices the present placement, and keeps the state at each position. Nothing before position
+ * `first` has changed since the last call. */
 static void mark_from(struct tnd_improving *m, int first)
 {
     const struct tnd_schedule_problem *problem = m->bounds->problem;
@@ -96,7 +97,8 @@ static bool waits_for(const struct tnd_schedule_problem *problem, int32_t node, 
     return false;
 }
 
-/* Where a node's operands are fetched changes with its memory: the place of the first of them. */
+/* First position that changes with a node's side: its own, or that of the first operand on a
+ * device, whose download depends on the node's memory. */
 static int first_changed(const struct tnd_improving *m, int32_t node)
 {
     const struct tnd_schedule_problem *problem = m->bounds->problem;
@@ -108,7 +110,7 @@ static int first_changed(const struct tnd_improving *m, int32_t node)
     return first;
 }
 
-/* What all takes that was handed out; with slow-downs only where it may be below a limit. */
+/* Time of everything handed out; with slow-downs only if it may be within the limit. */
 static double end_within(struct tnd_improving *m, double limit_us)
 {
     double us = tnd_schedule_end(m->moment);
@@ -121,7 +123,7 @@ static double end_within(struct tnd_improving *m, double limit_us)
     return us;
 }
 
-/* INFINITY when it is above a limit. */
+/* INFINITY if the time is above the limit. */
 static double price_from(struct tnd_improving *m, int place, double limit_us)
 {
     const struct tnd_bounds *b = m->bounds;
@@ -149,7 +151,7 @@ static uint32_t draw(struct tnd_improving *m, int below)
     return (uint32_t)((m->chance >> 32) * (uint64_t)below >> 32);
 }
 
-/* A place to which a node may move: behind all that it waits for, before all that wait for it. */
+/* Draws a position for a node: after all nodes that it waits for, before all that wait for it. */
 static int draw_place(struct tnd_improving *m, int at)
 {
     const struct tnd_schedule_problem *problem = m->bounds->problem;
@@ -200,7 +202,7 @@ static bool is_in(const int32_t *nodes, int n, int32_t node)
     return i < n;
 }
 
-/* A node and some of those that it reads, those that they read, and so on. */
+/* Draws a group: a node, some nodes that it reads, some that those read, and so on. */
 static int draw_group(struct tnd_improving *m, int32_t node, int32_t *out)
 {
     const struct tnd_schedule_problem *problem = m->bounds->problem;
@@ -223,8 +225,8 @@ static uint8_t side_of(const struct tnd_improving *m, int option)
     return option == m->bounds->problem->n_sides ? TND_SCHEDULE_SPLIT : (uint8_t)option;
 }
 
-/* Puts nodes on the side that an option stands for, where they can be there. Returns the first
- * place where the order has changed by that, or `first`. */
+/* Puts nodes on the side of an option, if they can run there. Returns the first position that this
+ * changes, or `first` if that comes earlier. */
 static int put(struct tnd_improving *m, const int32_t *nodes, int n, int option, int first)
 {
     const struct tnd_bounds *b = m->bounds;
@@ -239,7 +241,7 @@ static int put(struct tnd_improving *m, const int32_t *nodes, int n, int option,
     return first;
 }
 
-/* Whether it is faster now than since moves began. */
+/* Tries one move. Returns whether the placement is faster than any since the last (re)start. */
 static bool try_move(struct tnd_improving *m)
 {
     const struct tnd_bounds *b = m->bounds;
@@ -281,9 +283,9 @@ static bool try_move(struct tnd_improving *m)
     return is_faster;
 }
 
-/* Starts from the best placement with a run of adjacent nodes placed anew, or with all nodes in the
- * graph's order: each on a side drawn for it, or all on one. Their order is drawn too, since a side
- * may pay only where other work comes before or after it. */
+/* Restarts from the best placement with a range of adjacent nodes placed at random, or with all
+ * nodes in the graph's order: each on a random side, or all on the same one. Their order is drawn
+ * too, since a side may pay off only if other work comes before or after it. */
 static void begin_anew(struct tnd_improving *m)
 {
     int n_nodes = m->bounds->problem->n_nodes;
@@ -310,7 +312,7 @@ static void begin_anew(struct tnd_improving *m)
 void tnd_schedule_move(struct tnd_improving *m)
 {
     const int64_t n_nodes = m->bounds->problem->n_nodes;
-    int64_t gained_at = 0; /* since moves began, or began anew */
+    int64_t gained_at = 0; /* step of the last gain since the last (re)start */
     int64_t found_at = 0;
     int64_t most_idle = m->has_gained ? TND_SCHEDULE_IDLE_STEPS : TND_SCHEDULE_HOPE_STEPS;
     uint8_t *side = m->moment->side;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The virtual clock of schedule_run.c where no lane slows another one down: begin and end of a job
- * are known when it is handed out, so a placement is priced node by node, without events. With
- * slow-downs the price is a lower bound. */
+ * A simpler virtual clock than schedule_run.c, without slow-downs: begin and end of a job are known
+ * at hand-out, so a placement is priced node by node, without events. If there are slow-downs, its
+ * price is a lower bound. */
 #include <string.h>
 
 #include "tune/schedule_internal.h"
@@ -27,7 +27,8 @@ static void wait_until(struct tnd_moment *m, double us)
     m->now_us = tnd_later(m->now_us, us);
 }
 
-/* When all that a node reads is where `side` reads it, as far as that is known. */
+/* Moves a node's operands to the memory of `side`; returns when they arrive, as far as that is
+ * known. */
 static double bring_operands(struct tnd_moment *m, int32_t node, int side)
 {
     const struct tnd_schedule_problem *problem = m->problem;
@@ -71,7 +72,7 @@ static double work_on(struct tnd_moment *m, int side, double ready_us, double us
     return m->lanes[side];
 }
 
-/* Its share of X, which the host puts together. */
+/* Packs a side's share of X on the host and uploads it; returns when it arrives. */
 static double bring_share(struct tnd_moment *m, int32_t node, int side,
                           const struct tnd_schedule_split *split, int64_t rows)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * A placement run by a virtual clock. The host walks over the nodes in their order: it computes its
- * own, hands works and uploads to devices and goes on, and waits for what it must read. Lanes do
- * what they are given one after the other; those that work at the same time may slow each other
- * down, so time goes on from one end of a job to the next. Start at tnd_schedule_run. */
+ * Runs a placement by a virtual clock. The host walks over the nodes in their order: it computes
+ * its own nodes, hands work and uploads to devices without waiting for them, and waits for what it
+ * must read. A lane runs its jobs one after the other. Lanes that work at the same time may slow
+ * each other down, so time advances from one end of a job to the next. Start at tnd_schedule_run.
+ */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -28,14 +29,15 @@ double tnd_schedule_link_us(const struct tnd_schedule_link *link, double bytes)
     return fmax(0, link->us[i] + part * (link->us[i + 1] - link->us[i]));
 }
 
-/* ---- time goes on ---- */
+/* ---- advancing time ---- */
 
 static bool is_over(const struct tnd_schedule_run *run, int32_t job)
 {
     return job == NONE || run->spans[job].end_us >= 0;
 }
 
-/* What a device's work reads has arrived; the host makes sure of its own. */
+/* Whether a job's operands have arrived, for work on devices; the host waits for its own in
+ * bring_operands. */
 static bool is_ready(const struct tnd_schedule_run *run, int32_t job)
 {
     const struct tnd_schedule_problem *problem = run->problem;
@@ -48,7 +50,7 @@ static bool is_ready(const struct tnd_schedule_run *run, int32_t job)
     int memory = tnd_schedule_memory(problem, span->side);
     for (int32_t e = problem->first_edge[node]; e < problem->first_edge[node + 1]; e++) {
         int32_t before = run->at[problem->edges[e].from * problem->n_sides + memory];
-        if (before < job && !is_over(run, before)) { /* what came later is for others */
+        if (before < job && !is_over(run, before)) { /* later jobs are for other readers */
             return false;
         }
     }
@@ -67,7 +69,8 @@ static void begin_heads(struct tnd_schedule_run *run, int32_t cause)
     }
 }
 
-/* The table knows pairs, so of several neighbours the worst counts. */
+/* Factor on the time of a lane's job. The table knows only pairs, so of several neighbours the
+ * worst counts. */
 static double slowed(const struct tnd_schedule_run *run, int lane)
 {
     const struct tnd_schedule_problem *problem = run->problem;
@@ -84,15 +87,15 @@ static double slowed(const struct tnd_schedule_run *run, int lane)
     return worst;
 }
 
-/* Until the first of all that runs ends. */
+/* Advances time to the end of the first running job to end. */
 static void go_on(struct tnd_schedule_run *run)
 {
     double factor[TND_SCHEDULE_LANES];
     double us = INFINITY;
-    int first = NONE; /* of equals the lowest lane */
+    int first = NONE; /* ties: the lowest lane */
     for (int lane = 0; lane < run->n_lanes; lane++) {
         int32_t head = run->lanes[lane].head;
-        factor[lane] = 0; /* nothing runs */
+        factor[lane] = 0; /* idle */
         if (head != NONE && run->spans[head].begin_us >= 0) {
             factor[lane] = slowed(run, lane);
             if (run->lanes[lane].rest_us * factor[lane] < us) {
@@ -125,7 +128,7 @@ static void wait_for(struct tnd_schedule_run *run, int32_t job)
     run->cause = waits ? job : run->cause;
 }
 
-/* ---- works and transfers ---- */
+/* ---- work and transfers ---- */
 
 static int32_t add_job(struct tnd_schedule_run *run, int32_t node, enum tnd_schedule_kind kind,
                        int side, double us, int32_t after)
@@ -156,7 +159,8 @@ static int32_t add_job(struct tnd_schedule_run *run, int32_t node, enum tnd_sche
     return i;
 }
 
-/* Workers that slept while the host waited for a device are woken by work that many share. */
+/* Runs work on the host. Work for several threads wakes workers that slept while the host waited
+ * for a device. */
 static int32_t work_here(struct tnd_schedule_run *run, int32_t node, enum tnd_schedule_kind kind,
                          double us)
 {
@@ -182,7 +186,7 @@ static void fetch(struct tnd_schedule_run *run, int32_t node)
     }
 }
 
-/* The host waits for what it reads or uploads. */
+/* Moves a node's operands to the memory of `side`; the host waits for what it reads or uploads. */
 static void bring_operands(struct tnd_schedule_run *run, int32_t node, int side)
 {
     const struct tnd_schedule_problem *problem = run->problem;
@@ -194,7 +198,7 @@ static void bring_operands(struct tnd_schedule_run *run, int32_t node, int side)
         if (edge->is_ordered || at[memory] != NONE) {
             continue;
         }
-        TND_ASSERT(at[HOST] != NONE); /* fetched when it was handed out */
+        TND_ASSERT(at[HOST] != NONE); /* its download was queued at hand-out */
         if (memory != HOST) {
             wait_for(run, at[HOST]);
             at[memory] = add_job(
@@ -252,7 +256,7 @@ bool tnd_schedule_is_fetched(const struct tnd_schedule_problem *problem,
     return is_fetched;
 }
 
-/* A share of X, which the host puts together: the job that brings it, if there is one. */
+/* Packs a side's share of X on the host and uploads it. Returns the upload, or NONE. */
 static int32_t bring_share(struct tnd_schedule_run *run, int32_t node, int side,
                            const struct tnd_schedule_split *split, int64_t rows)
 {
@@ -261,7 +265,8 @@ static int32_t bring_share(struct tnd_schedule_run *run, int32_t node, int side,
     bring_operands(run, node, HOST);
     int32_t copy = work_here(run, node, TND_SCHEDULE_COPY, (double)rows * split->copy_us_per_row);
     run->spans[copy].is_part = true;
-    run->spans[copy].side = (uint8_t)side; /* it is over: its lane was the host's */
+    /* for the report: the job has ended in the host's lane */
+    run->spans[copy].side = (uint8_t)side;
     if (!one->own_memory) {
         return NONE;
     }
@@ -271,8 +276,8 @@ static int32_t bring_share(struct tnd_schedule_run *run, int32_t node, int side,
     return job;
 }
 
-/* Parts, which are fetched behind their works, first; then the host's own; then the parts are put
- * into the result. */
+/* Runs a split node: first hands out the devices' parts, each followed by its download, then
+ * computes the host's part, then joins them. */
 static void run_split(struct tnd_schedule_run *run, int32_t node)
 {
     const struct tnd_schedule_problem *problem = run->problem;
@@ -340,8 +345,8 @@ int64_t tnd_schedule_most_jobs(const struct tnd_schedule_problem *problem)
     for (int i = 0; i < problem->n_nodes && problem->split_of != NULL; i++) {
         n_split += problem->split_of[i] >= 0;
     }
-    /* Each result: made, fetched, and brought to each device; parts: X copied and brought, worked,
-     * fetched, joined. */
+    /* Each result: computed, downloaded, uploaded to each device. Parts: X packed and uploaded,
+     * computed, downloaded, joined. */
     return n * (1 + n_sides) + n_split * 4 * n_sides;
 }
 

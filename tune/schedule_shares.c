@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How the rows of a split node are divided: all sides end at the same time, by the curves of their
- * times; then shares move by steps as long as that helps, since curves have stairs. */
+ * Divides the rows of a split node so that all sides end at the same time, by their curves; then
+ * moves shares by steps as long as that helps, since curves have steps. */
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ double tnd_schedule_join_us(const struct tnd_schedule_split *split, int n_sides,
     return joined * split->join_us_per_row;
 }
 
-/* On idle lanes, from X in host memory. */
+/* Time of a share on idle lanes, with X in host memory. */
 static double side_us(const struct tnd_schedule_problem *problem,
                       const struct tnd_schedule_split *split, int side, int64_t rows)
 {
@@ -45,7 +45,7 @@ static double side_us(const struct tnd_schedule_problem *problem,
     return us;
 }
 
-/* `is_used`: sides that take part; they slow each other down. */
+/* Factor on a side's time by the other sides with rows. */
 static double slowed(const struct tnd_schedule_problem *problem, const int64_t *rows, int side)
 {
     double worst = 1;
@@ -75,7 +75,7 @@ static double price(const struct tnd_schedule_problem *problem,
     return us + fetch_us + tnd_schedule_join_us(split, problem->n_sides, rows);
 }
 
-/* Most rows, in steps, that a side has done by then. */
+/* The most rows, in steps, that a side finishes within `us`. */
 static int64_t rows_by(const struct tnd_schedule_problem *problem,
                        const struct tnd_schedule_split *split, int side, double us)
 {
@@ -92,7 +92,8 @@ static int64_t rows_by(const struct tnd_schedule_problem *problem,
     return low * split->step;
 }
 
-/* What the devices leave is the host's. */
+/* Gives each device the rows that it finishes within `us`, and the host the rest. Returns whether
+ * the host finishes its rows in time too. */
 static bool divide_by(const struct tnd_schedule_problem *problem,
                       const struct tnd_schedule_split *split, uint32_t devices, double us,
                       int64_t *out_rows)
@@ -139,7 +140,7 @@ static void polish(const struct tnd_schedule_problem *problem,
     }
 }
 
-/* With the devices of `devices` (bits) at most. */
+/* Divides the rows among the host and some or all of `devices` (bits). */
 static void divide_among(const struct tnd_schedule_problem *problem,
                          const struct tnd_schedule_split *split, uint32_t devices,
                          struct tnd_shares *out)

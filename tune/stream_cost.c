@@ -24,7 +24,7 @@ int tnd_stream_twins(const struct tandem_table *table, struct tnd_candidate *can
             continue;
         }
         profile = candidates[i].profile;
-        size_t name_n = strcspn(profile.name, "@"); /* of a second device */
+        size_t name_n = strcspn(profile.name, "@"); /* suffix of a second device */
         snprintf(profile.name + name_n, sizeof(profile.name) - name_n, "+stream%s",
                  candidates[i].profile.name + name_n);
         profile.stage[TANDEM_STAGE_COMPUTE].task = TANDEM_TASK_NODE_STREAMED;
@@ -86,7 +86,7 @@ void tnd_stream_add(const struct tandem_table *table, const struct tnd_table_pro
     compute->error_us = error_us;
 }
 
-/* One product in a row of them, operands where they are needed. */
+/* Time of one product in a sequence of them, with operands where they are needed. */
 static bool estimate(const struct tandem_table *table, const struct tnd_table_profile *profile,
                      enum tandem_type type, int64_t n, int64_t k, int threads, int64_t m,
                      double *out_us)
@@ -106,7 +106,7 @@ int64_t tnd_stream_crossover(const struct tandem_table *table,
                              const struct tnd_table_profile *host, enum tandem_type type, int64_t n,
                              int64_t k, int threads, int64_t most)
 {
-    int64_t below = 0; /* the host wins up to here */
+    int64_t below = 0; /* the host is faster up to this M */
     int64_t at = 1;
     double streamed_us = 0;
     double host_us = 0;
@@ -127,7 +127,7 @@ int64_t tnd_stream_crossover(const struct tandem_table *table,
             return 0;
         }
     }
-    while (at - below > 1) { /* the first one between two powers of two */
+    while (at - below > 1) { /* bisects between two powers of two */
         int64_t middle = below + (at - below) / 2;
         bool known = estimate(table, streaming, type, n, k, threads, middle, &streamed_us) &&
                      estimate(table, host, type, n, k, threads, middle, &host_us);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Least squares of t(n) = a + b/n + c*n with coefficients that are not negative. */
+ * Least-squares fit of t(n) = a + b/n + c*n with coefficients >= 0. */
 #include "tune/thread_model.h"
 
 #include <math.h>
@@ -75,8 +75,8 @@ static bool solve(const double *counts, const double *times, int n, unsigned sub
     return true;
 }
 
-/* Of all sets of terms whose solution has no negative coefficient, the one with the smallest error:
- * the exact answer for three terms, without a general solver. Sets have no more terms than there
+/* Fits every set of terms and keeps, of those without negative coefficients, the one with the least
+ * error: exact for three terms, without a general solver. A set has at most as many terms as there
  * are points. */
 static void fit(const double *counts, const double *times, int n, double out[3])
 {
@@ -106,7 +106,7 @@ static void fit(const double *counts, const double *times, int n, double out[3])
     }
 }
 
-/* Amdahl's law: the part of one thread's time that is left on `threads`. */
+/* Amdahl's law: the part of one thread's time that remains on `threads`. */
 static double amdahl(double serial_share, double threads)
 {
     return serial_share + (1.0 - serial_share) / threads;
@@ -118,7 +118,7 @@ static double scaled(double known_us, double known, double serial_share, double 
     return known_us * amdahl(serial_share, threads) / amdahl(serial_share, known);
 }
 
-/* What Amdahl's law leaves at least, by each of the counts below. */
+/* Least time at `threads` by Amdahl's law, from each smaller measured count. */
 static double least_time(const double *counts, const double *times, int n, double serial_share,
                          double threads)
 {
@@ -129,8 +129,8 @@ static double least_time(const double *counts, const double *times, int n, doubl
     return least;
 }
 
-/* The fitted curve, and between two counts what it misses at both, else what it misses at the
- * nearest. */
+/* The fitted curve plus its residuals: interpolated between two counts, else that of the nearest.
+ */
 static double along(const double *counts, const double *times, int n, const double coefficient[3],
                     double threads)
 {
@@ -171,7 +171,7 @@ static struct tnd_thread_time above_all(const double *counts, const double *time
     return out;
 }
 
-/* Fewer threads than were ever measured: at best as fast, at worst as Amdahl has it without any
+/* Range for fewer threads than were measured: at best as fast, at worst by Amdahl's law without a
  * serial part. */
 static struct tnd_thread_time below_all(const double *counts, const double *times, double threads)
 {

@@ -10,7 +10,7 @@ bool tnd_graph_stays_in(const struct tandem_graph *graph, size_t bytes)
         for (int s = 0; s < node->n_src; s++) {
             const tandem_tensor *src = node->src[s];
             if (src != NULL && (src->root->flags & TND_TENSOR_CONSTANT) != 0 &&
-                node->op != TANDEM_OP_GET_ROWS) { /* which reads a few rows */
+                node->op != TANDEM_OP_GET_ROWS) { /* GET_ROWS reads only a few rows */
                 sum += tandem_tensor_bytes(src);
             }
         }

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT
- * Attention of many queries: some panels (attention_panel.h) pass over the tiles of keys and values
- * together. A tile is converted once for all of them; of a tile on the diagonal a panel computes
- * what it sees, and of one behind it nothing. */
+ * Attention of many queries: several panels (attention_panel.h) process the tiles of keys and
+ * values together. A tile is converted once for all of them. Of a tile on the diagonal a panel
+ * computes only the keys that it sees, of one after it nothing. */
 #include <math.h>
 #include <string.h>
 
 #include "backends/cpu/attention/attention_parts.h"
 
 enum {
-    /* Queries whose places are further apart are taken for such of different texts, which have few
-     * keys in common: they go one by one. */
+    /* Queries whose positions are farther apart are assumed to belong to different texts, which
+     * have few keys in common: they are computed one by one. */
     FAR_APART = 256,
-    SOON_MAX = 96,    /* lines of memory that are asked for while a panel meets a tile */
-    LINE = 16,        /* floats */
-    WORDS_HEAD = 256, /* the longest head whose words are more exact than F16 */
-    KEY_STEP = 4      /* keys that a panel begins and ends at: half of what kernels take at once */
+    SOON_MAX = 96,    /* cache lines that are prefetched while a panel processes a tile */
+    LINE = 16,        /* floats in a cache line */
+    WORDS_HEAD = 256, /* longest head for which words are more exact than F16 */
+    KEY_STEP =
+        4 /* a panel's range of keys is a multiple of this: half of what kernels process at once */
 };
 
-/* Goes through the rows of a KV head, of queries or results, one by one (quotients take longer). */
+/* Iterates over the rows of a KV head, of queries or results (divisions would be slower). */
 struct cursor {
-    char *token; /* its first row of this KV head */
+    char *token; /* the token's first row of this KV head */
     size_t token_bytes, head_bytes;
     int64_t head, group;
 };
@@ -28,9 +29,9 @@ struct panel {
     struct tnd_query_panel job;
     int64_t row;    /* the first */
     int begin, end; /* keys of the tile that it needs */
-    int n_seen;     /* the first of these that all of its queries see */
+    int n_seen;     /* keys from `begin` on that all of its queries see */
     int32_t first[TND_PANEL_QUERIES_MAX],
-        last[TND_PANEL_QUERIES_MAX]; /* places that each query sees */
+        last[TND_PANEL_QUERIES_MAX]; /* positions that each query sees */
     int32_t first_of_any, first_of_all, last_of_any, last_of_all;
     float largest[TND_PANEL_QUERIES_MAX], weight[TND_PANEL_QUERIES_MAX];
     int32_t *query_words;
@@ -43,24 +44,24 @@ struct run {
     const int32_t *orders; /* of the keys, or NULL */
     struct panel panels[TND_QUERY_PANELS];
     int n;
-    /* rows that are to be brought: results of these panels, then queries of the next */
+    /* rows to be prefetched: results of these panels, then queries of the next ones */
     struct cursor results, queries;
     int64_t n_results, n_queries;
-    const void *soon[SOON_MAX]; /* lines of some of them */
+    const void *soon[SOON_MAX]; /* cache lines of the next of these rows */
     /* scratch */
     float *keys;          /* {TND_KEY_BLOCK, TND_KEYS, blocks of the head} */
     float *values;        /* {value, TND_KEYS} */
     float *scores;        /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
     float *mask;          /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
     float *row;           /* {the longer of head and value} */
-    bool is_words;        /* these too, then, and keys are {padded head, TND_KEYS} */
+    bool is_words;        /* the arrays below are used too, and keys are {padded head, TND_KEYS} */
     int32_t *key_words;   /* {pairs of the padded head, TND_KEYS} */
     int32_t *value_words; /* {value, TND_KEYS / 2} */
     float *key_steps, *value_steps;
     float *weights; /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
 };
 
-/* Keys and values that were rounded when they were stored may meet words. */
+/* Whether to compute with words: only keys and values that were rounded when they were stored. */
 static bool meets_words(const struct tnd_attention *a)
 {
     const struct tandem_tensor *k = a->node->src[1];
@@ -143,17 +144,17 @@ static float *next_row(struct cursor *cursor)
 
 /* ---- panels ---- */
 
-/* What each query sees, and what they see together. */
+/* Sets the positions that each query sees, and those that any and all of them see. */
 static void set_places(const struct run *run, struct panel *panel)
 {
     const struct tandem_tensor *node = run->a->node;
     const int32_t *token = run->orders + node->src[1]->ne[1] + panel->row / run->a->group;
-    int64_t end = run->a->group - panel->row % run->a->group; /* of the token's rows */
+    int64_t end = run->a->group - panel->row % run->a->group; /* end of the token's rows */
     panel->last_of_any = panel->last_of_all = *token;
     for (int64_t r = 0; r < TND_PANEL_QUERIES_MAX; token++, end += run->a->group) {
         const int32_t place = *token;
         const int32_t first = tnd_attention_first(node, place);
-        const bool is_last = end >= panel->job.n_queries; /* lanes that nobody reads are like it */
+        const bool is_last = end >= panel->job.n_queries; /* unused lanes get its values */
         for (; r < TND_PANEL_QUERIES_MAX && (is_last || r < end); r++) {
             panel->last[r] = place;
             panel->first[r] = first;
@@ -172,7 +173,7 @@ static int n_queries(const struct tnd_attention *a, int64_t row)
     return rest < queries ? (int)rest : queries;
 }
 
-/* Sets where a panel lies. */
+/* Sets a panel's rows and what they see. */
 static void place_panel(const struct run *run, struct panel *panel, int64_t row)
 {
     panel->row = row;
@@ -204,7 +205,7 @@ bool tnd_attention_is_far_apart(const struct tnd_attention *attention, int64_t p
         high = places[m] > high ? places[m] : high;
     }
     const int64_t m = row / attention->group;
-    if (m == last) { /* a token alone: its neighbours tell */
+    if (m == last) { /* a panel of a single token: compare it with its neighbours */
         const int64_t n = attention->node->ne[2];
         const bool is_far_before = m == 0 || distance(places, m, m - 1) > FAR_APART;
         return is_far_before && (m + 1 == n || distance(places, m, m + 1) > FAR_APART);
@@ -219,8 +220,7 @@ static void begin_panel(const struct run *run, struct panel *panel)
     const float *rows[TND_PANEL_QUERIES_MAX];
     struct cursor queries = queries_at(run->a, run->kv_head, panel->row);
     struct tnd_query_panel *job = &panel->job;
-    for (int r = 0; r < TND_PANEL_QUERIES_MAX;
-         r++) { /* those beyond n_queries: lanes that nobody reads */
+    for (int r = 0; r < TND_PANEL_QUERIES_MAX; r++) { /* beyond n_queries: unused lanes */
         panel->largest[r] = -INFINITY;
         panel->weight[r] = 0.0f;
     }
@@ -251,7 +251,7 @@ static void finish_panel(const struct run *run, struct panel *panel)
     float *rows[TND_PANEL_QUERIES_MAX];
     struct cursor results = results_at(run->a, run->kv_head, panel->row);
     const bool has_sinks = tnd_attention_sinks_of(run->a->node) != NULL;
-    if (panel->job.is_first) { /* it met nothing */
+    if (panel->job.is_first) { /* it has seen no keys */
         memset(panel->job.sums, 0,
                (size_t)(panel->job.n_queries * panel->job.value_stride) * sizeof(float));
     }
@@ -265,9 +265,9 @@ static void finish_panel(const struct run *run, struct panel *panel)
     run->a->kernels->attention.finish(&panel->job, rows);
 }
 
-/* ---- who sees what of a tile ---- */
+/* ---- visible keys of a tile ---- */
 
-/* `least` and `most`: of the tile's places. */
+/* Sets the keys of a tile that a panel needs. `least` and `most`: of the tile's positions. */
 static void see_orders(struct panel *panel, const int32_t *orders, int n, int32_t least,
                        int32_t most)
 {
@@ -295,7 +295,7 @@ static void see_orders(struct panel *panel, const int32_t *orders, int n, int32_
     }
 }
 
-/* All of the tile when anybody sees any of it. */
+/* A panel needs the whole tile if any of its queries sees a key of it. */
 static void see_mask(const struct run *run, struct panel *panel, int64_t t, int n)
 {
     const int64_t last = (panel->row + panel->job.n_queries - 1) / run->a->group;
@@ -308,7 +308,7 @@ static void see_mask(const struct run *run, struct panel *panel, int64_t t, int 
     }
 }
 
-/* Sets which keys each panel needs, and the keys that any of them needs. */
+/* Sets the keys of a tile that each panel needs, and the range of keys that any of them needs. */
 static void see(struct run *run, int64_t t, int n, int *out_begin, int *out_end)
 {
     const int32_t *orders = run->orders != NULL ? run->orders + t : NULL;
@@ -339,7 +339,7 @@ static void see(struct run *run, int64_t t, int n, int *out_begin, int *out_end)
 
 /* ---- tiles ---- */
 
-/* `n` values, from value i on, of rows t .. t + n_rows - 1 of a KV head as floats. */
+/* Converts `n` values, from value i on, of rows t .. t + n_rows - 1 of a KV head to floats. */
 static void convert_rows(const struct run *run, const struct tandem_tensor *a, int64_t i, int64_t n,
                          int64_t t, int n_rows, float *y, int64_t stride)
 {
@@ -350,14 +350,15 @@ static void convert_rows(const struct run *run, const struct tandem_tensor *a, i
         few->floats[a->type](row, a->nb[1], n_rows, n, y, stride);
         return;
     }
-    for (int j = 0; j < n_rows; j++) { /* of a whole row: parts of it may be no whole blocks */
+    for (int j = 0; j < n_rows;
+         j++) { /* converts whole rows: parts may not consist of whole blocks */
         tnd_attention_convert(run->a->kernels, a, t + j, run->kv_head, run->row);
         memcpy(y + j * stride, run->row + i, (size_t)n * sizeof(float));
         memset(y + j * stride + n, 0, (tnd_attention_padded(n) - (size_t)n) * sizeof(float));
     }
 }
 
-/* Keys and values t + begin .. t + begin + n - 1. */
+/* Converts keys and values t + begin .. t + begin + n - 1 to words. */
 static void convert_to_words(const struct run *run, int64_t t, int begin, int n)
 {
     const struct tnd_attention_words *words = &run->a->kernels->attention.words;
@@ -374,7 +375,7 @@ static void convert_to_words(const struct run *run, int64_t t, int begin, int n)
                       run->value_steps + begin);
 }
 
-/* Keys and values t + begin .. t + end - 1 as the kernels want them. */
+/* Converts keys and values t + begin .. t + end - 1 to the layout of the kernels. */
 static void convert(const struct run *run, int64_t t, int begin, int end)
 {
     const struct tandem_tensor *k = run->a->node->src[1];
@@ -392,7 +393,7 @@ static void convert(const struct run *run, int64_t t, int begin, int end)
     convert_rows(run, v, 0, v->ne[0], t + begin, end - begin, run->values + begin * stride, stride);
 }
 
-/* Asks for the next row's lines. False: there is no room for them. */
+/* Adds the next row's cache lines to those to be prefetched. False: there is no room. */
 static bool bring_row(struct run *run, struct tnd_query_panel *job, struct cursor *rows, int64_t n)
 {
     if (job->n_soon + n / LINE >= SOON_MAX) {
@@ -412,9 +413,9 @@ static int64_t rows_of(const struct tnd_attention *a, const struct tnd_query_pan
     return rest < panels->n * queries ? rest : panels->n * queries;
 }
 
-/* What a panel asks for while it meets a tile: results of these panels, then queries of the next
- * ones. Their rows lie apart, so that nothing foresees them. (Keys and values of the next tile are
- * not worth it.) */
+/* Lists what a panel prefetches while it processes a tile: results of these panels, then queries of
+ * the next ones. Their rows are too far apart for the hardware prefetcher. (Prefetching keys and
+ * values of the next tile gains nothing.) */
 static void bring(struct run *run, struct tnd_query_panel *job)
 {
     job->soon = run->soon;
@@ -428,7 +429,7 @@ static void bring(struct run *run, struct tnd_query_panel *job)
     }
 }
 
-/* The mask of a panel's queries, transposed into lanes. */
+/* Transposes the mask of a panel's queries into lanes. */
 static void transpose_mask(const struct run *run, const struct panel *panel, int64_t t)
 {
     const float *rows[TND_PANEL_QUERIES_MAX];

@@ -11,16 +11,16 @@
 #include "backends/cpu/ops/cpu_ops.h"
 
 enum {
-    TND_QUERY_PANELS = 8, /* that share a tile */
-    TND_ROW_HEADS = 4,    /* KV heads that tnd_attend_rows computes together, at most */
-    TND_FEW_ROWS = 48     /* rows that it computes together: a multiple of TND_FEW_QUERIES_MAX */
+    TND_QUERY_PANELS = 8, /* panels that share a tile */
+    TND_ROW_HEADS = 4,    /* most KV heads that tnd_attend_rows computes together */
+    TND_FEW_ROWS = 48 /* most rows that it computes together; a multiple of TND_FEW_QUERIES_MAX */
 };
 
 struct tnd_attention {
     const struct tnd_cpu_kernels *kernels;
     const struct tandem_tensor *node;
     int64_t group; /* query heads of a KV head */
-    void *scratch; /* of this worker */
+    void *scratch; /* this worker's own */
     char *parts;   /* shared: {chunks, rows, KV heads}; NULL: each row is computed by one worker */
 };
 
@@ -43,7 +43,8 @@ size_t tnd_attend_part_bytes(const struct tandem_tensor *node);
 /** Maximum number of chunks of a token. */
 int64_t tnd_attend_chunks(const struct tandem_tensor *node);
 
-/* Some panels of a KV head, a panel being kernels->attention.queries rows, from row 0 on. */
+/* Consecutive panels of a KV head. A panel is kernels->attention.queries rows, counted from row 0.
+ */
 struct tnd_query_panels {
     int64_t kv_head, first;
     int n; /* up to TND_QUERY_PANELS */
@@ -81,7 +82,7 @@ static inline const float *tnd_attention_query(const struct tnd_attention *a, in
     return (const float *)(void *)tnd_row_at(a->node->src[0], row / a->group, head, 0);
 }
 
-/* The sink: an additional score of a row's head that has no value. */
+/* The sink: an additional score of a row's head, without a value. */
 static inline float tnd_attention_sink(const struct tnd_attention *a, int64_t kv_head, int64_t row)
 {
     const float *sinks = tnd_attention_sinks_of(a->node)->data;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Attention of the queries of one token: for single tokens, and for those of different texts, which
- * share no keys. Of the tiles of TND_KEYS keys those that the token sees something of are met in
- * chunks of some. A chunk gives each query a part: a largest score, a sum of weights, weighted
- * values. Parts are added up in the order of the chunks, whoever computes them. So a query's bits
- * depend neither on the threads nor on where in the cache the tiles of its text lie. */
+ * Attention of the queries of one token: for single tokens, and for tokens of different texts,
+ * which share no keys. The tiles of TND_KEYS keys of which the token sees any are processed in
+ * chunks of a few tiles. A chunk gives each query a part: largest score, sum of weights, weighted
+ * values. Parts are added in the order of the chunks, whichever thread computes them. So a query's
+ * bits depend neither on the threads nor on the position of its text's tiles in the cache. */
 #include <math.h>
 #include <string.h>
 
@@ -11,29 +11,30 @@
 #include "base/tnd_assert.h"
 
 enum {
-    /* Keys that are counted together; a sum over a part of a tile that consists of such has the
-     * bits of one over all, as the rest adds zeros. */
+    /* Keys that are counted together. A sum over a multiple of these keys of a tile has the same
+     * bits as one over the whole tile, since the rest adds zeros. */
     AT_ONCE = 16,
     CHUNK = TND_FEW_KEYS / TND_KEYS, /* tiles */
-    PART_HEADER = 64,                /* bytes, so that sums lie in lines of their own */
-    STEP = 16 /* keys that are made floats together, for as long as they stay near */
+    PART_HEADER = 64,                /* bytes, so that sums begin at a cache line */
+    STEP = 16 /* keys that are converted to floats together, so that they stay in the cache */
 };
 
-/* What some keys add to a query. Its sums lie PART_HEADER behind it. */
+/* The part of some keys in a query's result. Its sums follow after PART_HEADER bytes. */
 struct part {
     double weight; /* sum of exponentials */
-    float largest; /* score; -infinity: nothing is seen, and only a weight that is NaN counts */
+    /* largest score; -infinity: no key is seen, and `weight` counts only if it is NaN */
+    float largest;
     float unused;
 };
 
-/* A tile of which the token sees something. */
+/* A tile with keys that the token sees. */
 struct seen {
     int32_t tile;
-    int16_t n;        /* keys up to the last one that it sees, or a few more */
-    int16_t is_whole; /* it sees all of them */
+    int16_t n;        /* keys up to the last visible one, or a few more */
+    int16_t is_whole; /* all of its keys are visible */
 };
 
-/* Queries in hand: some rows of some KV heads. */
+/* The queries being computed: some rows of some KV heads. */
 struct block {
     const struct tnd_attention *a;
     struct tnd_attention_rows rows;
@@ -41,16 +42,16 @@ struct block {
     size_t part_bytes;
     /* scratch */
     char *totals;      /* {rows, KV heads}: parts so far */
-    char *parts;       /* {rows}: of the chunk in hand */
+    char *parts;       /* {rows}: of the present chunk */
     float *queries;    /* {rows, KV heads}, padded, as tnd_few_kernels wants them */
     float *scores;     /* {TND_FEW_STRIDE, rows} */
-    float *place;      /* {TND_FEW_KEYS}: what is to be added to them */
-    float *tile;       /* {head or value, TND_KEYS}: rows that do not lie as kernels read them */
+    float *place;      /* {TND_FEW_KEYS}: mask, added to the scores */
+    float *tile;       /* {head or value, TND_KEYS}: rows converted for the kernels */
     struct seen *seen; /* {tiles} */
-    /* of the chunk in hand */
+    /* of the present chunk */
     const struct seen *tiles;
     int n_tiles, n_keys;
-    const float *mask; /* to add; NULL: all 0 */
+    const float *mask; /* added to scores; NULL: all 0 */
 };
 
 size_t tnd_attend_part_bytes(const struct tandem_tensor *node)
@@ -103,14 +104,14 @@ static void lay_out(struct block *block, const struct tnd_attention *a)
 
 /* ---- what a token sees ---- */
 
-/* How many of n keys somebody sees; *out_end: behind the last of them, or a few more. */
+/* Counts the visible keys of n; *out_end: index after the last of them, or a few more. */
 static int count_seen(const int32_t *orders, int n, int32_t first, int32_t last, int *out_end)
 {
     int n_seen = 0;
     *out_end = 0;
     for (int i = 0; i < n; i += AT_ONCE) {
         int n_here = 0;
-        if (n - i >= AT_ONCE) { /* nearly always: without branches */
+        if (n - i >= AT_ONCE) { /* the usual case, without branches */
             for (int j = 0; j < AT_ONCE; j++) {
                 n_here += (orders[i + j] <= last) & (orders[i + j] >= first);
             }
@@ -136,7 +137,7 @@ static int sees_any(const float *mask, int n)
     return 0;
 }
 
-/* Finds the tiles that the token sees, in their order. Returns how many. */
+/* Lists the tiles with keys that the token sees, in order. Returns their number. */
 static int64_t look(const struct tandem_tensor *node, int64_t token, struct seen *out)
 {
     const int64_t n_keys = node->src[1]->ne[1];
@@ -167,7 +168,7 @@ static int keys_of(const struct block *block, int i)
     return i < block->n_tiles - 1 ? TND_KEYS : block->tiles[i].n;
 }
 
-/* What is to be added to the scores of tile i of the chunk. */
+/* Fills in the mask that is added to the scores of tile i of the chunk. */
 static void place_tile(const struct block *block, int i, float *place)
 {
     const struct tandem_tensor *node = block->a->node;
@@ -201,9 +202,9 @@ static void take_chunk(struct block *block, const struct seen *tiles, int64_t n)
     }
 }
 
-/* ---- a KV head meets a chunk ---- */
+/* ---- a KV head and a chunk ---- */
 
-/* Rows as floats in block->tile, up to a multiple of 16 with zeros. */
+/* Converts rows to floats in block->tile, padded with zeros to a multiple of 16. */
 static struct tnd_few_rows floats_of(const struct block *block, const struct tandem_tensor *a,
                                      int64_t kv_head, int64_t t, int n)
 {
@@ -222,7 +223,7 @@ static struct tnd_few_rows floats_of(const struct block *block, const struct tan
     return (struct tnd_few_rows){block->tile, stride * sizeof(float), n};
 }
 
-/* Whether kernels read the rows where they lie. */
+/* Whether kernels read the rows in their own type and place. */
 static bool is_used_as_it_lies(const struct block *block, const struct tandem_tensor *a)
 {
     const struct tnd_few_kernels *few = &block->a->kernels->few;
@@ -230,7 +231,7 @@ static bool is_used_as_it_lies(const struct block *block, const struct tandem_te
            (a->type == TANDEM_TYPE_F32 || a->ne[0] % few->whole == 0);
 }
 
-/* Keys or values of some tiles that a KV head meets after those in hand. */
+/* Keys or values of tiles that are processed after the present ones, for prefetching. */
 struct soon {
     const struct tandem_tensor *a;
     int64_t kv_head;
@@ -238,9 +239,9 @@ struct soon {
     int64_t n_tiles;
 };
 
-/* Rows of tile i, from `begin` on, of what is met next: kernels ask memory for some while they
- * compute as many in hand. A head's rows lie as far apart as the tokens' rows of all heads, too far
- * for the processor to foresee. */
+/* Rows of tile i, from `begin` on, to be prefetched: kernels prefetch some while they compute as
+ * many of the present rows. The stride of a head's rows is a whole token's row of all heads, too
+ * long for the hardware prefetcher. */
 static struct tnd_few_soon rows_soon(const struct soon *soon, int i, int begin)
 {
     const struct tandem_tensor *a = soon->a;
@@ -253,8 +254,8 @@ static struct tnd_few_soon rows_soon(const struct soon *soon, int i, int begin)
                                  tandem_type_row_bytes(a->type, a->ne[0]), n - begin};
 }
 
-/* The next KV head's keys of the chunk; behind the last one the first one's of the chunk behind.
- * `end`: of all tiles that are met. */
+/* Keys to prefetch: the next KV head's in this chunk; after the last head the first head's in the
+ * next chunk. `end`: end of all tiles to be processed. */
 static struct soon keys_after(const struct block *block, int head, const struct seen *end)
 {
     const bool is_last = head + 1 == block->rows.n_heads;
@@ -264,14 +265,14 @@ static struct soon keys_after(const struct block *block, int head, const struct 
                          tiles, rest < CHUNK ? rest : CHUNK};
 }
 
-/* Queries from r on that kernels take at once. */
+/* Number of queries from r on that a kernel takes at once. */
 static int at_once(const struct block *block, int r)
 {
     const int queries = block->a->kernels->few.queries;
     return block->rows.n - r < queries ? block->rows.n - r : queries;
 }
 
-/* Scores of some keys, from key j of tile i of the chunk on. */
+/* Computes scores of some keys, from key j of tile i of the chunk on. */
 static void score_rows(struct block *block, int head, int i, int j, const struct tnd_few_rows *rows,
                        enum tandem_type type, struct tnd_few_soon soon)
 {
@@ -319,7 +320,7 @@ static bool has_nan(const float *x, int n)
     return false;
 }
 
-/* Makes weights of the scores of each query, and the part without its sums. */
+/* Turns each query's scores into weights, and begins its part: largest score and sum of weights. */
 static void weigh(struct block *block)
 {
     const struct tnd_vec *vec = &block->a->kernels->vec;
@@ -337,7 +338,7 @@ static void weigh(struct block *block)
         part->largest = vec->scores(scores, block->mask, scale, scores, block->n_keys);
         if (part->largest > -INFINITY) {
             part->weight = vec->exp_sum(scores, part->largest, block->n_keys);
-        } else { /* nothing to see, unless some score is NaN */
+        } else { /* no visible key, unless some score is NaN */
             part->weight = has_nan(scores, block->n_keys) ? (double)NAN : 0.0;
         }
     }
@@ -382,7 +383,8 @@ static void add_part(const struct tnd_attention *a, void *total_bytes, void *par
         return;
     }
     const float largest = part->largest > total->largest ? part->largest : total->largest;
-    float shrink = 1.0f; /* of the two one stays, whose product would have the same bits */
+    /* only one of the two shrinks; multiplying the other by 1 would not change its bits */
+    float shrink = 1.0f;
     float grow = 1.0f;
     if (total->largest != largest) {
         shrink = expf(total->largest - largest); /* 0 for the first part */
@@ -405,7 +407,7 @@ static void begin_total(const struct tnd_attention *a, void *total)
 
 static void finish(const struct tnd_attention *a, void *total, int64_t kv_head, int64_t row)
 {
-    /* who saw nothing gets zeros; a weight that is NaN goes on */
+    /* queries without visible keys get zeros; a NaN weight is kept */
     double weight = ((struct part *)total)->weight;
     if (weight != 0.0 && tnd_attention_sinks_of(a->node) != NULL) {
         const float sink = tnd_attention_sink(a, kv_head, row);
@@ -451,7 +453,7 @@ static char *shared_part(const struct tnd_attention *a, int64_t kv_head, int64_t
     return a->parts + (size_t)i * tnd_attend_part_bytes(a->node);
 }
 
-/* The KV head's parts of a chunk: to the totals, or to where others join them. */
+/* Adds the KV head's parts of a chunk to the totals, or stores them for tnd_attend_join. */
 static void hand_on(struct block *block, int head, int64_t chunk)
 {
     for (int r = 0; r < block->rows.n; r++) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Fused attention: keys and values pass once, a tile at a time, by the queries that share a KV
  * head; each query keeps its running maximum, sum and weighted values (online soft_max, Milakov and
- * Gimelshein 2018). Here is what is handed to whom; the work is in attention_panels.c and, for a
- * few queries, attention_rows.c. */
+ * Gimelshein 2018). This file divides the work among workers; attention_panels.c and, for few
+ * queries, attention_rows.c compute it. */
 #include "backends/cpu/attention/attention_parts.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
-/* From this many queries of a KV head on (of more than one token), a panel is faster. Decided by
- * the node, not by the worker's share, so that results do not depend on the threads. */
+/* Least queries of a KV head (of more than one token) for which panels are faster. Decided by the
+ * node, not by the worker's share, so that results do not depend on the threads. */
 enum { PANEL_ROWS = 16 };
 
 /* ---- operands ---- */
@@ -65,8 +65,8 @@ static int64_t parts_of(int64_t n, int64_t step)
     return (n + step - 1) / step;
 }
 
-/* Where chunks are handed out, too, a share has KV heads that lie side by side, as long as there
- * are a few shares for each worker. */
+/* Divides the work of few queries. If chunks are divided too, a share has adjacent KV heads as long
+ * as that leaves a few shares for each worker. */
 static struct few cut_few(const struct tnd_attention *attention, int64_t kv_heads, int workers)
 {
     struct few few = {.group = attention->group, .kv_heads = kv_heads};
@@ -123,8 +123,8 @@ static void run_rows(const struct tnd_attention *attention, int64_t rows, int64_
 }
 
 /* The i-th share of the work. The last panels of each KV head come first: in a prompt they see the
- * most keys, and the short ones fill up what is left at the end. One KV head follows the other, so
- * that it stays in the cache. */
+ * most keys, and the short ones balance the end. KV heads follow one after the other, so that their
+ * keys stay in the cache. */
 static struct tnd_query_panels share_of(int64_t i, int64_t panels, int64_t step)
 {
     const int64_t shares = (panels + step - 1) / step;
@@ -134,13 +134,13 @@ static struct tnd_query_panels share_of(int64_t i, int64_t panels, int64_t step)
                                      (int)(panels - first < step ? panels - first : step)};
 }
 
-/* Queries of panels that are far apart: about a token's of some KV heads, which lie side by side, a
- * share. */
+/* Shares of panels whose queries are far apart: a share is about one token's queries of some
+ * adjacent KV heads. */
 struct apart {
     int64_t panels, kv_heads;
-    int64_t n_rows, n_heads;       /* of a share at most */
-    int64_t row_parts, head_parts; /* of a panel */
-    int64_t n;                     /* shares */
+    int64_t n_rows, n_heads;       /* most of a share */
+    int64_t row_parts, head_parts; /* parts of a panel */
+    int64_t n;                     /* number of shares */
 };
 
 static struct apart split_apart(const struct tnd_attention *attention, int64_t panels,
@@ -151,7 +151,7 @@ static struct apart split_apart(const struct tnd_attention *attention, int64_t p
     const int64_t most = kv_heads < TND_ROW_HEADS ? kv_heads : TND_ROW_HEADS;
     apart.n_rows = apart.n_rows < queries ? apart.n_rows : queries;
     apart.row_parts = (queries - 1) / apart.n_rows + 1;
-    /* a few shares for each worker, then as many heads as the scratch has room for */
+    /* a few shares for each worker, limited by the heads that fit into the scratch memory */
     apart.n_heads = panels * apart.row_parts * kv_heads / (4 * (int64_t)workers);
     apart.n_heads = apart.n_heads < 1 ? 1 : apart.n_heads > most ? most : apart.n_heads;
     apart.head_parts = (kv_heads - 1) / apart.n_heads + 1;
@@ -179,7 +179,7 @@ static void run_apart(const struct tnd_attention *attention, const struct apart 
                                       .n_chunks = tnd_attend_chunks(attention->node),
                                       .n_heads =
                                           (int)(heads < apart->n_heads ? heads : apart->n_heads)};
-    for (; rows.first < end; rows.first += rows.n) { /* a token at a time */
+    for (; rows.first < end; rows.first += rows.n) { /* one token at a time */
         const int64_t next = (rows.first / attention->group + 1) * attention->group;
         rows.n = (int)((next < end ? next : end) - rows.first);
         tnd_attend_rows(attention, &rows);
@@ -191,7 +191,8 @@ static void run_panels(const struct tnd_attention *attention, int64_t rows, int6
 {
     const int64_t panels = (rows - 1) / attention->kernels->attention.queries + 1;
     const struct apart apart = split_apart(attention, panels, kv_heads, worker->count);
-    /* Keys are converted once a share: as few shares as keep the workers busy to the end. */
+    /* Keys are converted once per share, so shares are as large as keeps all workers busy to the
+     * end. */
     int64_t step = panels * kv_heads / (4 * (int64_t)worker->count);
     int64_t begin, end;
     step = step < 1 ? 1 : step > TND_QUERY_PANELS ? TND_QUERY_PANELS : step;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Kernels of attention for a few queries that share a KV head, as a single token has: lanes are
- * values of the head. Keys and values are read where they lie, in their own type, and each of them
- * once for all queries of a block. A score, and a value's sum, has one order of additions whatever
- * is beside it. */
+ * Kernels of attention for a few queries that share a KV head, such as those of a single token:
+ * lanes are values of the head. Keys and values are read in place, in their own type, and once for
+ * all queries of a block. The order of additions of a score, and of a value's sum, does not depend
+ * on the other queries and keys. */
 #ifndef TND_ATTENTION_FEW_H
 #define TND_ATTENTION_FEW_H
 
@@ -12,10 +12,10 @@
 #include "tandem/tensor.h"
 
 enum {
-    TND_FEW_KEYS = 256,                 /* keys of a chunk, whose scores stand side by side */
+    TND_FEW_KEYS = 256,                 /* keys of a chunk, whose scores are adjacent */
     TND_FEW_STRIDE = TND_FEW_KEYS + 16, /* floats from one query's scores to the next one's: a power
                                            of 2 would put all rows into the same lines of a cache */
-    TND_FEW_QUERIES_MAX = 8             /* of a block at most */
+    TND_FEW_QUERIES_MAX = 8             /* most queries of a block */
 };
 
 /* Keys or values of a tile. */
@@ -25,10 +25,10 @@ struct tnd_few_rows {
     int n;
 };
 
-/* Rows that are met next: kernels ask memory for row j while they compute row j. */
+/* Rows that are needed next: kernels prefetch row j while they compute row j. */
 struct tnd_few_soon {
     const char *rows;
-    size_t stride, bytes; /* from row to row, of a row */
+    size_t stride, bytes; /* distance of rows, size of a row */
     int n;
 };
 
@@ -47,15 +47,15 @@ typedef void tnd_few_floats_fn(const void *rows, size_t stride, int n_rows, int6
                                int64_t y_stride);
 
 struct tnd_few_kernels {
-    int queries; /* of a block: a power of 2 */
-    int whole; /* rows of types other than F32 are used as they lie when their length is a multiple
-                  of this */
-    int wide;  /* with this many queries or more, `scores` takes F32 and F16 alone, in rows whose
+    int queries; /* queries of a block: a power of 2 */
+    /* rows of types other than F32 are read in place if their length is a multiple of this */
+    int whole;
+    int wide; /* with this many queries or more, `scores` takes F32 and F16 alone, in rows whose
                   length is a multiple of `whole` */
     /** Brings rows of `n` values into the order that `scores` reads: up to the next multiple of 16
      *  values and the next power of 2 of n_rows, the rest 0. */
     void (*lay)(const float *const *rows, int n_rows, int64_t n, float *y);
-    tnd_few_scores_fn *scores[TANDEM_TYPE_NUMBERS]; /* NULL: not in this type */
+    tnd_few_scores_fn *scores[TANDEM_TYPE_NUMBERS]; /* NULL: no kernel for this type */
     tnd_few_sums_fn *sums[TANDEM_TYPE_NUMBERS];
     tnd_few_floats_fn *floats[TANDEM_TYPE_NUMBERS]; /* rows of a panel's tile; NULL as above */
 };

@@ -121,7 +121,7 @@ TND_INLINE vec few_key(const char *key, int64_t i, int part, int rest, const int
     return few_load(key, i, rest, type);
 }
 
-/* Asks for rows j .. j + n - 1 of what is met next, every `step`-th line from line `first` on. */
+/* Prefetches rows j .. j + n - 1 of the next rows, every `step`-th line from line `first` on. */
 TND_INLINE void few_bring(const struct tnd_few_soon *soon, int j, int n, int first, int step)
 {
     enum { LINE_BYTES = 64 };
@@ -200,7 +200,7 @@ TND_INLINE void few_scores_of(const float *queries, const struct tnd_few_rows *k
         const char *rows[FEW_SUMS];
         rows[0] = (const char *)keys->rows + (size_t)j * keys->stride;
         TND_UNROLL
-        for (int k = 1; k < step; k++) { /* the last one again in place of those that are not */
+        for (int k = 1; k < step; k++) { /* repeats the last key in place of missing ones */
             rows[k] = rows[k - 1] + (k < n_here ? keys->stride : 0);
         }
         few_bring(soon, j, step, 0, 1);
@@ -264,7 +264,7 @@ TND_INLINE void few_sums_of(const float *weights, const struct tnd_few_rows *val
                             const int width, const enum tandem_type type)
 {
     static const struct tnd_few_soon nothing = {.n = 0};
-    const int n_vectors = width < FEW_QUERIES ? 4 : 2; /* so many as there are registers for */
+    const int n_vectors = width < FEW_QUERIES ? 4 : 2; /* as many as there are registers for */
     const int rounds = n < n_vectors * LANES ? 1 : (int)(n / (n_vectors * LANES));
     int64_t i = 0;
     int round = 0;
@@ -297,7 +297,7 @@ TND_INLINE void few_floats_of(const char *rows, size_t stride, int n_rows, int64
     }
 }
 
-/* Some functions a type, which leave the compiler one body for each width. */
+/* A few functions per type, so that the compiler generates one body for each width. */
 #define FEW(NAME)                                                                                  \
     static void few_scores_##NAME(const float *queries, int n_queries,                             \
                                   const struct tnd_few_rows *keys, int64_t n, float *scores,       \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The kernels of attention_few.h in plain C: a query at a time, of floats. */
+ * The kernels of attention_few.h in plain C: one query at a time, floats only. */
 #include "backends/cpu/kernels/attention_few.h"
 
 #include <string.h>

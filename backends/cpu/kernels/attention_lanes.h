@@ -160,8 +160,8 @@ TND_INLINE int scores_all(const struct tnd_query_panel *panel, int *out_done, co
 
 /* ---- weights ---- */
 
-/* Makes weights of the scores. Sets what the sums so far are to be multiplied with, since the
- * largest score has changed: {panel}, which holds the largest so far. */
+/* Turns scores into weights. Sets the factors of the present sums after a change of the largest
+ * score: {panel}, which holds the previous largest score on entry. */
 TND_INLINE void weigh_all(const struct tnd_query_panel *panel, int n_done, float *shrinks,
                           const int n_vectors)
 {
@@ -174,7 +174,7 @@ TND_INLINE void weigh_all(const struct tnd_query_panel *panel, int n_done, float
     TND_UNROLL
     for (int v = 0; v < n_vectors; v++) {
         const int at = v * LANES;
-        /* where nothing is seen yet: -infinity less 0, not less itself */
+        /* nothing seen yet: -infinity less 0, not less itself */
         shift[v] = v_max(largest[v], v_set(-FLT_MAX));
         shrink[v] = tnd_vec_exp_below(v_sub(v_load(shrinks + at), shift[v]));
         weight[v] = v_set(0.0f);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Kernels of attention for many queries. A panel is a few vectors of queries that share a KV head.
  * Lanes of scores are queries, and keys are broadcast; lanes of sums are values, and weights are
- * broadcast. So nothing is summed across lanes, every query is computed in one order whatever is
- * beside it, and keys and values are used as they lie. */
+ * broadcast. So nothing is summed across lanes, the order of a query's additions does not depend on
+ * other queries, and keys and values are used without transposing them. */
 #ifndef TND_ATTENTION_PANEL_H
 #define TND_ATTENTION_PANEL_H
 
@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 enum {
-    TND_KEYS = 64,             /* keys and values that a panel meets at a time: a tile */
-    TND_KEY_BLOCK = 64,        /* values of a key that lie together in a tile */
-    TND_PANEL_QUERIES_MAX = 48 /* queries of a panel at most */
+    TND_KEYS = 64,             /* keys and values of a tile, which a panel processes at a time */
+    TND_KEY_BLOCK = 64,        /* values of a key that are adjacent in a tile */
+    TND_PANEL_QUERIES_MAX = 48 /* most queries of a panel */
 };
 
 /* A panel and a tile in words of 16 bits, two in 32 bits: number i of row r is about step r times
@@ -26,10 +26,10 @@ struct tnd_panel_words {
     float *weights; /* {panel, TND_KEYS}, of values that are floats: scratch */
 };
 
-/* A panel meets a tile. Arrays with a {panel} have `queries` numbers a row. */
+/* A panel and a tile. Arrays with {panel} have `queries` numbers per row. */
 struct tnd_query_panel {
     int n_queries, n_keys;
-    bool is_first;       /* it met nothing before: sums are not read */
+    bool is_first;       /* first tile of the panel: sums are not read */
     int64_t head, value; /* length of a key, of a value */
     float *queries;      /* {panel, head}, times the scale, by the cap where there is one */
     float cap;           /* scores become cap * tanh(score); 0: they stay */
@@ -44,7 +44,7 @@ struct tnd_query_panel {
     float *scores;               /* {panel, TND_KEYS}: scratch */
     float *largest, *weight;     /* {panel}: of the scores so far, sum of exponentials */
     float *sums;                 /* {value_stride, panel}: weighted values so far */
-    const void *const *soon;     /* {n_soon}: lines of memory that are needed next */
+    const void *const *soon;     /* {n_soon}: cache lines that are needed next */
     int n_soon;
 };
 
@@ -60,7 +60,7 @@ struct tnd_attention_words {
 };
 
 struct tnd_attention_kernels {
-    int queries; /* of a whole panel */
+    int queries; /* queries of a whole panel */
     /** y[i][r] = rows[r][i] * factor for `n` values of `n_rows` rows (at most a panel); the rest of
      *  a vector of queries is 0. */
     void (*transpose)(const float *const *rows, int n_rows, int64_t n, float factor, float *y);
@@ -69,7 +69,7 @@ struct tnd_attention_kernels {
     void (*attend)(const struct tnd_query_panel *panel);
     /** rows[r][i] = sums[r][i] / weight[r]; 0 where nothing was seen. */
     void (*finish)(const struct tnd_query_panel *panel, float *const *rows);
-    struct tnd_attention_words words; /* attend is NULL: there are none */
+    struct tnd_attention_words words; /* attend is NULL: not supported */
 };
 
 /** In plain C. */

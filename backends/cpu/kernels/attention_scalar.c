@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The kernels of attention_panel.h in plain C: a query at a time. */
+ * The kernels of attention_panel.h in plain C: one query at a time. */
 #include <float.h>
 #include <math.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What kernels of attention_panel.h have in common, whether they multiply floats
- * (attention_lanes.h) or words: who sees which key, and what is asked of memory. Included by files
- * that define PANEL_VECTORS (vectors of queries in a panel), PANEL_TILE (keys or values whose sums
- * stand in registers with them) and v_between. */
+ * (attention_lanes.h) or words: masks, and prefetching. Included by files that define PANEL_VECTORS
+ * (vectors of queries in a panel), PANEL_TILE (keys or values whose sums stand in registers with
+ * them) and v_between. */
 #ifndef TND_ATTENTION_SEEN_LANES_H
 #define TND_ATTENTION_SEEN_LANES_H
 
@@ -11,12 +11,13 @@
 
 enum {
     PANEL = PANEL_VECTORS * LANES,
-    SUM_VECTORS = 4,                                      /* of values */
-    PANEL_ROWS = PANEL_TILE * PANEL_VECTORS / SUM_VECTORS /* queries whose sums stand there */
+    SUM_VECTORS = 4, /* of values */
+    PANEL_ROWS =
+        PANEL_TILE * PANEL_VECTORS / SUM_VECTORS /* queries whose sums are in registers at a time */
 };
 
-/* Rows that are read or written soon are asked for a few lines at a time: more at once than the
- * core can keep in mind are forgotten. Returns how far it came. */
+/* Prefetches a few cache lines of rows that are read or written soon: more at once than the core
+ * can track are dropped. Returns the index of the next line. */
 TND_INLINE int bring_some(const struct tnd_query_panel *panel, int at)
 {
     const int end = at + 6 < panel->n_soon ? at + 6 : panel->n_soon;
@@ -53,7 +54,8 @@ TND_INLINE void mask_all(const struct tnd_query_panel *panel, int j, vec *larges
     }
 }
 
-/* Keys up to the last one that any of these queries sees: the weights of others are 0. */
+/* Number of keys up to the last one that any of these queries sees: the weights of later ones are
+ * 0. */
 static inline int keys_of_rows(const struct tnd_query_panel *panel, int r, int n_rows)
 {
     int n = panel->n_keys;

@@ -63,7 +63,7 @@ TND_INLINE __mmask16 is_fine(vec words)
     return _mm512_cmp_ps_mask(v_magnitude(words), v_set(1024.0f), _CMP_GE_OQ);
 }
 
-/* A row's step by its units, if half of its n words are fine. */
+/* A row's step, or NaN unless half of its n words are fine. */
 static float step_of(float units, int64_t n_fine, int64_t n)
 {
     return units == 0.0f ? 0.0f : 2 * n_fine >= n ? 1.0f / units : NAN;
@@ -235,7 +235,7 @@ TND_INLINE void scores_tile(const struct tnd_query_panel *panel, int j, float *l
     }
 }
 
-/* Scores of the same in floats, in place of those whose key or query has no words. */
+/* Replaces scores of keys or queries without words by scores in floats. */
 TND_INLINE void scores_of_floats(const struct tnd_query_panel *panel, int j, const int n_keys,
                                  const int n_vectors)
 {
@@ -335,15 +335,15 @@ TND_INLINE vec exp_of_words(vec x)
     return _mm512_scalef_ps(p, v_sub(power, r));
 }
 
-/* What the sums of a tile are made of: {panel}. */
+/* Factors of a tile's sums: {panel}. */
 struct factors {
-    float shrinks[PANEL];     /* of the sums so far; at first the largest score so far */
-    float steps[PANEL];       /* of the tile's weights times its values */
+    float shrinks[PANEL]; /* of the previous sums; on entry the largest previous score */
+    float steps[PANEL];   /* of the tile's weights times its values */
     int floats[TND_KEYS]; /* keys whose values are floats, with weights of their own */
     int n_floats;
 };
 
-/* Words in place of a vector's weights, the largest and the sum of which are known. */
+/* Rounds a vector's weights to words; their largest and their sum are known. */
 TND_INLINE void round_weights(const struct tnd_query_panel *panel, int at, vec most, vec sum,
                               float *steps)
 {
@@ -361,7 +361,7 @@ TND_INLINE void round_weights(const struct tnd_query_panel *panel, int at, vec m
     }
 }
 
-/* The values of a tile that are floats, and their weights. */
+/* Lists the values of a tile that are floats, and their weights. */
 TND_INLINE void list_floats(const struct tnd_query_panel *panel, const vec *shift,
                             struct factors *factors, const int n_vectors)
 {
@@ -381,7 +381,7 @@ TND_INLINE void list_floats(const struct tnd_query_panel *panel, const vec *shif
     }
 }
 
-/* Makes weights of the scores, times the steps of the values. */
+/* Turns scores into weights, multiplied by the steps of the values. */
 TND_INLINE void weigh_all(const struct tnd_query_panel *panel, int n_done, struct factors *factors,
                           const int n_vectors)
 {
@@ -395,7 +395,7 @@ TND_INLINE void weigh_all(const struct tnd_query_panel *panel, int n_done, struc
     mask_all(panel, n_done, largest, n_vectors);
     TND_UNROLL
     for (int v = 0; v < n_vectors; v++) {
-        /* where nothing is seen yet: -infinity less 0, not less itself */
+        /* nothing seen yet: -infinity less 0, not less itself */
         shift[v] = v_max(largest[v], v_set(-FLT_MAX));
         weight[v] = most[v] = sum[v] = v_set(0.0f);
     }
