@@ -60,8 +60,8 @@ struct tnd_recurrent_grid tnd_recurrent_grid(float low, float high)
     return grid;
 }
 
-/* To the nearest integer, ties to even, of numbers below 2^22 in size: the sum has no bits behind
- * the point. */
+/* Adding it rounds a float below 2^22 in magnitude to the nearest integer, ties to even: the sum
+ * has no fraction bits. */
 #define ROUNDER 12582912.0F
 
 void tnd_recurrent_levels(const struct tnd_recurrent_grid *grid, const float *x, int64_t n,
@@ -78,7 +78,8 @@ void tnd_recurrent_levels(const struct tnd_recurrent_grid *grid, const float *x,
     }
 }
 
-float tnd_recurrent_round(const struct tnd_recurrent_grid *grid, float x)
+/* The value that x has on the grid. */
+static float rounded(const struct tnd_recurrent_grid *grid, float x)
 {
     uint8_t level;
     tnd_recurrent_levels(grid, &x, 1, &level);
@@ -348,7 +349,7 @@ static void take_step(const struct run *run, int64_t step)
         double *h = run->h + text * run->hidden;
         const bool counts = step < tnd_recurrent_length(run->lengths, text, run->steps);
         for (int64_t u = 0; u < run->hidden && run->layer->is_8_bit; u++) {
-            run->made[u] = (double)tnd_recurrent_round(&grid, (float)h[u]);
+            run->made[u] = (double)rounded(&grid, (float)h[u]);
         }
         if (counts) {
             cells[run->layer->cell](run, step, text, run->layer->is_8_bit ? run->made : h);

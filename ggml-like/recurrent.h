@@ -87,8 +87,7 @@ struct tnd_recurrent_grid {
     float scale, zero;
 };
 struct tnd_recurrent_grid tnd_recurrent_grid(float low, float high);
-float tnd_recurrent_round(const struct tnd_recurrent_grid *grid, float x);
-/** Quantises n values: tnd_recurrent_round is (level - zero) * scale. */
+/** Quantises n values to levels; a level stands for (level - zero) * scale. */
 void tnd_recurrent_levels(const struct tnd_recurrent_grid *grid, const float *x, int64_t n,
                           uint8_t *out);
 
