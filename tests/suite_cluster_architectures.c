@@ -4,24 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/architectures-golden-list.h"
 #include "tests/suite_llama.h"
 #include "tests/support_golden.h"
 #include "tests/support_rank_sessions.h"
 #include "tests/support_ranks.h"
 
-enum { N_TOKENS = 12, VOCABULARY = 40, CUT = 4 };
-
-static const struct golden {
-    const char *name, *config, *tensors;
-} goldens[] = {
-#define GOLDEN(name, config, tensors, a, b, c, d, token) {name, config, tensors},
-    TND_GOLDEN_ARCHITECTURES(GOLDEN)
-#undef GOLDEN
-};
-enum { N_GOLDENS = sizeof(goldens) / sizeof(goldens[0]) };
-
-static const int32_t tokens[N_TOKENS] = {1, 5, 9, 3, 7, 2, 8, 11, 30, 21, 4, 4};
+enum { N_TOKENS = TND_GOLDEN_TOKENS, VOCABULARY = TND_GOLDEN_VOCABULARY, CUT = 4 };
 
 struct job {
     const tandem_model *model;
@@ -44,8 +32,8 @@ static enum tandem_status be_rank(tandem_communicator *communicator, void *user,
     enum tandem_status status =
         tnd_rank_session_begin(&rank, job->model, communicator, &options, error);
     if (rank.session != NULL) {
-        status = tandem_session_decode(rank.session, tokens, N_TOKENS, job->n_ranks == 1 ? CUT : 0,
-                                       error);
+        status = tandem_session_decode(rank.session, tnd_golden_tokens, N_TOKENS,
+                                       job->n_ranks == 1 ? CUT : 0, error);
         const float *logits = tandem_session_logits(rank.session, 0);
         if (status == TANDEM_OK && logits != NULL) {
             memcpy(job->logits, logits, sizeof(job->logits));
@@ -57,11 +45,11 @@ static enum tandem_status be_rank(tandem_communicator *communicator, void *user,
 
 static void every_architecture_goes_by_layers(void)
 {
-    for (int i = 0; i < N_GOLDENS; i++) {
+    for (int i = 0; i < tnd_n_golden_models; i++) {
         struct job jobs[2] = {{.n_ranks = 1}, {.n_ranks = 2}};
         struct tandem_error error = {.text = ""};
         tandem_model *model = NULL;
-        tnd_golden_write(goldens[i].config, goldens[i].tensors, -1, NULL);
+        tnd_golden_write(tnd_golden_models[i].config, tnd_golden_models[i].tensors, -1, NULL);
         check_status(tandem_model_load(tnd_test_temp("model.safetensors"), &model, &error),
                      TANDEM_OK, NULL, &error);
         for (int j = 0; model != NULL && j < 2; j++) {
@@ -75,9 +63,10 @@ static void every_architecture_goes_by_layers(void)
         const struct tandem_hparams *h = tandem_model_hparams(model);
         if (h != NULL && h->window > 0 && h->windowed == NULL && h->window_period == 0) {
             /* one rank takes cells again that a micro-batch has left behind */
-            check_nmse(jobs[1].logits, jobs[0].logits, VOCABULARY, 1e-9, goldens[i].name);
+            check_nmse(jobs[1].logits, jobs[0].logits, VOCABULARY, 1e-9, tnd_golden_models[i].name);
         } else {
-            check_bits(jobs[1].logits, jobs[0].logits, sizeof(jobs[0].logits), goldens[i].name);
+            check_bits(jobs[1].logits, jobs[0].logits, sizeof(jobs[0].logits),
+                       tnd_golden_models[i].name);
         }
         CU_ASSERT_TRUE(jobs[0].logits[0] != 0 || jobs[0].logits[1] != 0);
         tandem_model_free(model);
@@ -88,10 +77,10 @@ static void every_architecture_goes_by_layers(void)
 static void experts_of_every_architecture_may_be_whole(void)
 {
     int n_compared = 0;
-    for (int i = 0; i < N_GOLDENS; i++) {
+    for (int i = 0; i < tnd_n_golden_models; i++) {
         struct job jobs[3] = {{.n_ranks = 1}, {.n_ranks = 2}, {.n_ranks = 3}};
         tandem_model *model = NULL;
-        tnd_golden_write(goldens[i].config, goldens[i].tensors, -1, NULL);
+        tnd_golden_write(tnd_golden_models[i].config, tnd_golden_models[i].tensors, -1, NULL);
         check_ok(tandem_model_load(tnd_test_temp("model.safetensors"), &model, NULL));
         const struct tandem_hparams *h = tandem_model_hparams(model);
         for (int j = 0; h != NULL && h->experts > 0 && j < 3; j++) {
@@ -103,7 +92,7 @@ static void experts_of_every_architecture_may_be_whole(void)
                 break;
             }
             check_status(results[0].status, TANDEM_OK, NULL, &results[0].error);
-            check_nmse(jobs[j].logits, jobs[0].logits, VOCABULARY, 1e-9, goldens[i].name);
+            check_nmse(jobs[j].logits, jobs[0].logits, VOCABULARY, 1e-9, tnd_golden_models[i].name);
             n_compared += j > 0;
         }
         tandem_model_free(model);

@@ -7,24 +7,12 @@
 #include "base/tnd_mapped.h"
 #include "formats/source.h"
 #include "llama/shard.h"
-#include "tests/architectures-golden-list.h"
 #include "tests/suite_llama.h"
 #include "tests/support_golden.h"
 #include "tests/support_rank_sessions.h"
 #include "tests/support_ranks.h"
 
-enum { N_TOKENS = 12, VOCABULARY = 40 };
-
-static const struct golden {
-    const char *name, *config, *tensors;
-} goldens[] = {
-#define GOLDEN(name, config, tensors, a, b, c, d, token) {name, config, tensors},
-    TND_GOLDEN_ARCHITECTURES(GOLDEN)
-#undef GOLDEN
-};
-enum { N_GOLDENS = sizeof(goldens) / sizeof(goldens[0]) };
-
-static const int32_t tokens[N_TOKENS] = {1, 5, 9, 3, 7, 2, 8, 11, 30, 21, 4, 4};
+enum { N_TOKENS = TND_GOLDEN_TOKENS, VOCABULARY = TND_GOLDEN_VOCABULARY };
 
 static const struct way {
     const char *name;
@@ -99,9 +87,10 @@ static enum tandem_status cut(const struct job *job, const tandem_model *model,
 static enum tandem_status decode(struct job *job, tandem_session *session,
                                  struct tandem_error *error)
 {
-    enum tandem_status status = tandem_session_decode(session, tokens, N_TOKENS - 1, 0, error);
+    enum tandem_status status =
+        tandem_session_decode(session, tnd_golden_tokens, N_TOKENS - 1, 0, error);
     if (status == TANDEM_OK) {
-        status = tandem_session_decode(session, tokens + N_TOKENS - 1, 1, 0, error);
+        status = tandem_session_decode(session, tnd_golden_tokens + N_TOKENS - 1, 1, 0, error);
     }
     const float *logits = tandem_session_logits(session, 0);
     if (status == TANDEM_OK && logits != NULL) {
@@ -143,7 +132,7 @@ static enum tandem_status be_rank(tandem_communicator *communicator, void *user,
     return status;
 }
 
-static bool write_gguf(const struct golden *golden, const char *path)
+static bool write_gguf(const struct tnd_golden_model *golden, const char *path)
 {
     tandem_source *source = NULL;
     tnd_golden_write(golden->config, golden->tensors, -1, NULL);
@@ -158,11 +147,11 @@ static void ranks_read_what_they_say(void)
 {
     char path[512];
     int n_compared[N_WAYS] = {0};
-    for (int i = 0; i < N_GOLDENS; i++) {
+    for (int i = 0; i < tnd_n_golden_models; i++) {
         struct tnd_rank_result results[TND_RANKS_MOST];
         struct job whole = {.path = path, .lacking = -1};
         snprintf(path, sizeof(path), "%s", tnd_test_temp("parts.gguf"));
-        if (!write_gguf(&goldens[i], path)) {
+        if (!write_gguf(&tnd_golden_models[i], path)) {
             continue;
         }
         tnd_ranks_run(1, be_rank, &whole, results);
@@ -176,10 +165,11 @@ static void ranks_read_what_they_say(void)
             }
             for (int r = 0; r < count; r++) {
                 if (!check_status(results[r].status, TANDEM_OK, NULL, &results[r].error)) {
-                    printf("  %s by %s, rank %d of %d\n", goldens[i].name, ways[w].name, r, count);
+                    printf("  %s by %s, rank %d of %d\n", tnd_golden_models[i].name, ways[w].name,
+                           r, count);
                 }
             }
-            check_nmse(job.logits, whole.logits, VOCABULARY, 1e-9, goldens[i].name);
+            check_nmse(job.logits, whole.logits, VOCABULARY, 1e-9, tnd_golden_models[i].name);
             n_compared[w]++;
         }
     }
@@ -192,7 +182,7 @@ static void a_rank_that_lacks_a_byte_says_where(void)
 {
     char path[512];
     snprintf(path, sizeof(path), "%s", tnd_test_temp("parts.gguf"));
-    if (!write_gguf(&goldens[0], path)) {
+    if (!write_gguf(&tnd_golden_models[0], path)) {
         return;
     }
     for (int w = 0; w < N_WAYS; w++) {

@@ -6,8 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/architectures-golden-list.h"
 #include "tests/support.h"
 #include "tests/support_blob.h"
+
+const struct tnd_golden_model tnd_golden_models[] = {
+#define GOLDEN(name, config, tensors, a, b, c, d, token) {name, config, tensors},
+    TND_GOLDEN_ARCHITECTURES(GOLDEN)
+#undef GOLDEN
+};
+const int tnd_n_golden_models = sizeof(tnd_golden_models) / sizeof(tnd_golden_models[0]);
+
+const int32_t tnd_golden_tokens[TND_GOLDEN_TOKENS] = {1, 5, 9, 3, 7, 2, 8, 11, 30, 21, 4, 4};
 
 /* As golden_values of tools/judges/golden_models.py. */
 static float value_of(const char *name, int64_t i)
